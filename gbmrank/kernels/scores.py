@@ -1,4 +1,4 @@
-"""Read the scores and levels of a query, write gradient, Hessian and value; check columns."""
+"""Levels and range of a query, and the check of a booster's gradient."""
 
 from typing import Any
 
@@ -6,15 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import columns, fast_entry, inner, separate
-from gbmrank.kernels.layout import GradHess, Level
-from gbmrank.types import BoolArray, FloatArray, IntArray
-
-
-@inner
-def read_scores(scores: FloatArray, rows: npt.NDArray[Any], s: FloatArray) -> None:
-    """Write the scores of the given rows."""
-    for i in range(len(rows)):
-        s[i] = scores[rows[i]]
+from gbmrank.kernels.layout import Level
+from gbmrank.types import FloatArray, IntArray
 
 
 @separate
@@ -30,26 +23,6 @@ def read_levels(labels: FloatArray, begin: IntArray, end: IntArray) -> Level:
             first = i + 1
             count += 1
     return Level(begin[: len(labels)], end[: len(labels)], count)
-
-
-@inner
-def write_scaled(
-    g: FloatArray, h: FloatArray, scale: float, rows: npt.NDArray[Any], out: GradHess
-) -> None:
-    """Write a gradient and a Hessian, times the factor of their query, to the given rows."""
-    for i in range(len(rows)):
-        out.grad[rows[i]] = scale * g[i]
-        out.hess[rows[i]] = scale * h[i]
-
-
-@inner
-def mark_served(q: int, value: float, values: FloatArray, served: BoolArray) -> bool:
-    """Keep the value of a query and mark it as done, unless it is NaN: declined."""
-    if np.isnan(value):
-        return False
-    values[q] = value
-    served[q] = True
-    return True
 
 
 @inner

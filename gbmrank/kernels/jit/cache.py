@@ -15,11 +15,11 @@ import functools
 import hashlib
 import os
 import pickle
+import shutil
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -175,19 +175,13 @@ def _digest(name: str, content: bytes) -> bytes:
 
 def _remove_stale(current: Path) -> None:
     """Delete kernels of other versions that were not used for a month."""
-    import shutil
-
     oldest = time.time() - _STALE_AFTER_DAYS * 86_400
     with contextlib.suppress(OSError):
         os.utime(current)
-    for folder in _siblings(current):
+    for folder in current.parent.glob("kernels-*"):
         with contextlib.suppress(OSError):  # another process may delete it too
-            if folder.stat().st_mtime < oldest:
+            if folder != current and folder.stat().st_mtime < oldest:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _siblings(current: Path) -> Iterator[Path]:
-    return (folder for folder in current.parent.glob("kernels-*") if folder != current)
 
 
 def _warn_once(reason: str) -> None:

@@ -18,9 +18,10 @@ these are flat: buffers come from the caller, ``(scores, weights, gradient, Hess
 for ``LANES`` more items than the longest query.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import columns, entry, fast_entry, inner
 from gbmrank.kernels.layout import (
@@ -36,7 +37,7 @@ from gbmrank.kernels.layout import (
     PushQueries,
     Span,
 )
-from gbmrank.kernels.scores import mark_served, read_levels, read_scores, write_scaled
+from gbmrank.kernels.scores import read_levels
 from gbmrank.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -200,6 +201,24 @@ def level_values(
         out[q] = scales[q] * total
 
 
+@inner
+def _keep(
+    q: int,
+    place: tuple[int, int, float],
+    order: npt.NDArray[Any],
+    sums: tuple[float, FloatArray, FloatArray],
+    results: tuple[BoolArray, FloatArray, GradHess],
+) -> None:
+    """Keep what a closed form gave for a query, and mark it as done, unless it declined."""
+    (begin, n, scale), (value, g, h), (served, values, out) = place, sums, results
+    if not np.isnan(value):
+        values[q] = scale * value
+        served[q] = True
+        for i in range(n if len(out.grad) else 0):
+            out.grad[order[begin + i]] = scale * g[i]
+            out.hess[order[begin + i]] = scale * h[i]
+
+
 @entry
 def closed_all(
     queries: ItemQueries,
@@ -212,24 +231,19 @@ def closed_all(
     out: GradHess,
 ) -> None:
     """Sum the queries of a span in closed form and mark them done; empty ``out``: values only."""
-    s_buffer = np.empty(span.longest)
-    g_buffer = np.empty(span.longest)
-    h_buffer = np.empty(span.longest)
+    buffers = np.empty((3, span.longest))
     for q in range(span.first, span.last):
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        if served[q] or end - begin < engines.closed_from:
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        if served[q] or n < engines.closed_from:
             continue
-        rows, v = queries.order[begin:end], queries.utilities[begin:end]
-        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        read_scores(scores, rows, s)
+        s, g, h = buffers[0, :n], buffers[1, :n], buffers[2, :n]
+        for i in range(n):
+            s[i], g[i], h[i] = scores[queries.order[begin + i]], 0.0, 0.0
         scale, value = queries.scale[q], 0.0
-        if queries.useful[q] == 0 or scale == 0.0:
-            g[:] = 0.0
-            h[:] = 0.0
-        else:
+        if queries.useful[q] > 0 and scale != 0.0:
+            v = queries.utilities[begin : begin + n]
             value = closed_pairs(s, v, params, engines.bend, (g, h))
-        if mark_served(q, scale * value, values, served) and len(out.grad):
-            write_scaled(g, h, scale, rows, out)
+        _keep(q, (begin, n, scale), queries.order, (value, g, h), (served, values, out))
 
 
 @entry
@@ -244,27 +258,20 @@ def closed_different(
     out: GradHess,
 ) -> None:
     """Like :func:`closed_all`, over pairs of different level."""
-    s_buffer = np.empty(span.longest)
-    g_buffer = np.empty(span.longest)
-    h_buffer = np.empty(span.longest)
-    begins = np.empty(span.longest, np.int64)
-    ends = np.empty(span.longest, np.int64)
+    buffers, bounds = np.empty((3, span.longest)), np.empty((2, span.longest), np.int64)
     for q in range(span.first, span.last):
-        begin, end = queries.offsets[q], queries.offsets[q + 1]
-        if served[q] or end - begin < engines.closed_from:
+        begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
+        if served[q] or n < engines.closed_from:
             continue
-        rows, w = queries.order[begin:end], queries.weights[begin:end]
-        s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]
-        read_scores(scores, rows, s)
-        level = read_levels(queries.levels[begin:end], begins, ends)
+        s, g, h = buffers[0, :n], buffers[1, :n], buffers[2, :n]
+        for i in range(n):
+            s[i], g[i], h[i] = scores[queries.order[begin + i]], 0.0, 0.0
+        level = read_levels(queries.levels[begin : begin + n], bounds[0], bounds[1])
         scale, value = queries.scale[q], 0.0
-        if level.levels < 2 or scale == 0.0:
-            g[:] = 0.0
-            h[:] = 0.0
-        else:
+        if level.levels > 1 and scale != 0.0:
+            w = queries.weights[begin : begin + n]
             value = closed_levels(s, w, level, params, engines.bend, (g, h))
-        if mark_served(q, scale * value, values, served) and len(out.grad):
-            write_scaled(g, h, scale, rows, out)
+        _keep(q, (begin, n, scale), queries.order, (value, g, h), (served, values, out))
 
 
 @inner
