@@ -462,13 +462,13 @@ def _loss_class(
             link,
             (positive, negative),
             is_convex(grid, positive, negative),
-            _least_of(weight, weights),
+            _least_claimed(grid, (positive, negative), _least_of(weight, weights)),
         )
     return _made[key]
 
 
 def _class_of(
-    recipe: tuple[Any, ...], at: Link, partials: tuple[Any, Any], convex: bool, least: float
+    recipe: tuple[Any, ...], at: Link, partials: tuple[Any, Any], convex: bool, least: float | None
 ) -> type[AbstractWeightLoss]:
     weight, rate, _, name = recipe
     positive, negative = partials
@@ -500,8 +500,8 @@ def _class_of(
         "inverse_link": inverse_link,
         "weight_function": weight_function,
         "expected_curvature": property(lambda _: curvature),
-        "proven": ("proper", "differentiable"),  # as w > 0; inf w is that of the table
-        "link_rate": rate if at.name == "logit" else None,
+        "proven": () if least is None else ("proper", "differentiable"),
+        "link_rate": rate if at.name == "logit" and least is not None else None,
         "least_weights": property(lambda _: (least, None)),
         "exact_curvature": convex,
     }
@@ -556,12 +556,26 @@ def _weights_at(weight: WeightFunction, c: FloatArray) -> FloatArray:
     return values
 
 
+def _least_claimed(grid: Grid, partials: tuple[Any, Any], least: float) -> float | None:
+    """Return an infimum of the weight of the tabulated loss; None where w is too rough for it."""
+    inner = grid.nodes[:-1] + np.outer([0.3, 0.7], np.diff(grid.nodes))
+    at = np.sort(np.concatenate([grid.nodes, inner.ravel()]))
+    (a, bend_a), (b, bend_b) = (np.array([f(v)[1:] for v in at.tolist()]).T for f in partials)
+    across = b * bend_a - a * bend_b
+    if not (np.all(b > a) and np.all(across > 0.0) and np.all(np.diff(b / (b - a)) >= -1e-10)):
+        return None
+    below = max(1.0 - float(((b - a) ** 3 / across).min()) / max(least, 1e-300), 0.0)
+    if least > 0.0 and below >= 0.05:
+        return None
+    return least * (1.0 - 2.0 * below - 1e-5)  # the least value may lie between two probes
+
+
 def _least_of(weight: WeightFunction, inside: FloatArray) -> float:
     """Return the infimum of w: the least value of the table, or 0 if it falls beyond its ends."""
     deep = np.exp2(-np.arange(float(_DEPTH), _DEEPEST + 1.0))
     with np.errstate(all="ignore"):
         beyond = np.concatenate([_called(weight, deep), _called(weight, 1.0 - deep)])
-    least = float(inside.min()) * (1.0 - 1e-6)
+    least = float(inside.min())
     return least if beyond.min() >= least else 0.0
 
 

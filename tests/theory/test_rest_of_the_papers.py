@@ -11,6 +11,7 @@ from gbmrank import theory
 from gbmrank.errors import DataError, ParameterError
 from gbmrank.losses.convex import Expm1, Power
 from gbmrank.theory.bipartite import FiniteBipartite
+from gbmrank.theory.shapes import contradictions
 
 # Chen et al., section 2.3 ----------------------------------------------------------------------
 
@@ -105,6 +106,23 @@ def test_a_weight_that_vanishes_at_an_end_has_no_constant():
         loss = theory.loss_from_weight(weight, name=f"vanishing_{number}")
         objective = gbmrank.objective("pointwise", loss=loss, target="dcg")
         assert theory.calibration(objective, "dcg").constant is None
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog", "algebraic"])
+@pytest.mark.parametrize("kind", ["kink", "jump", "waves", "steep jump"])
+def test_rough_weights_claim_only_what_their_tables_keep(kind, link):
+    weight = {
+        "kink": lambda c: 1 + 10 * abs(c - 0.5),
+        "jump": lambda c: np.where(c < 0.3, 1.0, 5.0),
+        "waves": lambda c: 1 + np.sin(60 * c) * 0.9,
+        "steep jump": lambda c: np.where(c < 0.3, 1.0, 50.0) / (c * (1 - c)),
+    }[kind]
+    loss = theory.loss_from_weight(weight, link=link, name=f"rough_{kind.replace(' ', '_')}_{link}")
+    assert contradictions(loss) == {}
+    verdict = theory.calibration(gbmrank.objective("pointwise", loss=loss, target="dcg"), "dcg")
+    if kind == "kink":
+        assert verdict.status == "calibrated"
+        assert verdict.constant.value(1.0) == pytest.approx(2.0, rel=0.02)
 
 
 # Duchi et al. ----------------------------------------------------------------------------------
