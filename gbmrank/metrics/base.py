@@ -233,6 +233,11 @@ class AbstractMetric(ABC):
         return Form("own", self)
 
     @property
+    def top_form(self) -> Form | None:
+        """Symbolic utility of the item at rank 1, if with k=1 the value is that alone."""
+        return None
+
+    @property
     def constant(self) -> bool:
         """Whether every ranking of a query has the same value."""
         return False

@@ -94,6 +94,11 @@ class ERR(AbstractMetric):
         """The expected probability of stopping sorts independent labels."""
         return Form("exp2", low=0.0, high=self.max_grade)
 
+    @property
+    def top_form(self) -> Form | None:
+        """The probability of stopping."""
+        return self.form
+
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return the probabilities of stopping, below 1."""
         stops = np.minimum(self._stops(data), 1.0 - 2.0**-53)
@@ -174,6 +179,11 @@ class MAP(AbstractMetric):
         """The probability of relevance sorts independent labels."""
         return Form("step", self.threshold)
 
+    @property
+    def top_form(self) -> Form | None:
+        """Relevance, over the relevant items unless at most one counts."""
+        return Form("step", self.threshold, over="one" if self.denominator == "min" else "sum")
+
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, and one over the divisor."""
         binary, counts = self._counts(data)
@@ -234,6 +244,11 @@ class MRR(AbstractMetric):
     def form(self) -> Form:
         """The probability of relevance sorts independent labels."""
         return Form("step", self.threshold)
+
+    @property
+    def top_form(self) -> Form | None:
+        """Relevance."""
+        return self.form
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, and the reciprocals of ranks."""

@@ -23,7 +23,7 @@ from gbmrank.errors import (
 from gbmrank.kernels.jit import threads
 from gbmrank.kernels.layout import GradHess, Span
 from gbmrank.losses.gains import check_threshold, gains
-from gbmrank.losses.utilities import AbstractUtility, IdentityUtility, PrecisionUtility
+from gbmrank.losses.utilities import AbstractUtility, Form, IdentityUtility, PrecisionUtility
 from gbmrank.types import FloatArray
 
 HessianTrait = Literal["exact", "bound", "expected", "heuristic", "constant"]
@@ -77,6 +77,17 @@ class AbstractObjective(ABC):
     @abstractmethod
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is: the exact diagonal, a bound of it, and so on."""
+
+    @property
+    def label_form(self) -> Form:
+        """Gain in symbols; the labels that are supported are those that it supports."""
+        target: AbstractUtility | None = getattr(self, "target", None)
+        return Form("linear") if target is None else target.form
+
+    @property
+    def why_unsorted(self) -> str:
+        """Why minimisers are not sorted by expected utility, where they are not."""
+        return f"{self.name} does not sort the expected utility of the metric"
 
     @property
     def accuracy(self) -> float | None:

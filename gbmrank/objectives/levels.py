@@ -13,6 +13,7 @@ from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import EdgeQueries, LevelQueries
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.losses.gains import binarise
+from gbmrank.losses.utilities import Form
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -30,8 +31,13 @@ from gbmrank.objectives.pair_sums import (
     pair_curvature,
     pair_engine,
 )
-from gbmrank.objectives.step_weights import Weights, check_weights, step_weights
+from gbmrank.objectives.step_weights import Weights, check_weights, step_weights, weights_form
 from gbmrank.types import FloatArray, IntArray
+
+_COUNTS_WINS = (
+    "it counts how often an item wins a comparison, not what it is worth: an item that often wins "
+    "narrowly beats one that is worth more"
+)
 
 
 @final
@@ -102,6 +108,20 @@ class Comparison(AbstractObjective):
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
         return pair_curvature(self.name, self.loss, self.hessian).trait
+
+    @property
+    def label_form(self) -> Form:
+        """That of the gain among the weights, if there is one."""
+        return weights_form(self.weights)
+
+    @property
+    def why_unsorted(self) -> str:
+        """It counts comparisons."""
+        if self.relevant_weight == 0.0:
+            return (
+                "its weights are zero for every pair of 0/1 labels, so it does not order such items"
+            )
+        return _COUNTS_WINS
 
     @property
     def relevant_weight(self) -> float:
@@ -185,6 +205,16 @@ class Bipartite(AbstractObjective):
         super(Bipartite, self).__post_init__()
         check_pair_loss(self.name, self.loss, self.hessian)
         check_engine(self.name, self.loss, self.hessian, self.engine)
+
+    @property
+    def label_form(self) -> Form:
+        """Relevant or not."""
+        return Form("step", self.threshold)
+
+    @property
+    def why_unsorted(self) -> str:
+        """It counts comparisons."""
+        return _COUNTS_WINS
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -10,6 +10,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import ItemQueries
+from gbmrank.losses.utilities import Form
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -18,7 +19,7 @@ from gbmrank.objectives.base import (
     constant_hessian,
     query_scale,
 )
-from gbmrank.objectives.step_weights import Weights, check_weights, step_weights
+from gbmrank.objectives.step_weights import Weights, check_weights, step_weights, weights_form
 from gbmrank.types import is_whole
 
 
@@ -69,6 +70,11 @@ class ListMLE(AbstractObjective):
             )
         if self.hessian == "expected":
             raise ParameterError("listmle: hessian is exact, majorise or constant")
+
+    @property
+    def label_form(self) -> Form:
+        """That of the gain among the weights, if there is one."""
+        return weights_form(self.weights)
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -106,6 +106,11 @@ class Pairwise(AbstractObjective):
             check_choice(self.name, "engine", self.engine, ("auto", "closed"))
 
     @property
+    def why_unsorted(self) -> str:
+        """The loss has a kink."""
+        return f"the kink of {self.loss.name} makes it tie items of different expected utility"
+
+    @property
     def hessian_trait(self) -> HessianTrait:
         """What the returned Hessian is."""
         if self.loss.pair_form == "difference":

@@ -12,6 +12,7 @@ from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import PushParams, PushQueries
 from gbmrank.losses import AbstractLoss, Exponential, Logistic
 from gbmrank.losses.convex import AbstractOuter, Power
+from gbmrank.losses.utilities import Form
 from gbmrank.objectives.base import (
     AbstractBound,
     AbstractObjective,
@@ -129,6 +130,11 @@ class Push(AbstractObjective):
         if isinstance(self.g, Power):
             object.__setattr__(self, "p", self.g.p)
             object.__setattr__(self, "g", None)
+
+    @property
+    def label_form(self) -> Form:
+        """Relevant or not."""
+        return Form("step", self.threshold)
 
     @property
     def hessian_trait(self) -> HessianTrait:

@@ -5,12 +5,13 @@ With weights on the steps, the comparison and likelihood losses are bounds of ND
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
 from gbmrank.errors import ParameterError
 from gbmrank.losses.gains import Gain, check_gain, discounts, gains
+from gbmrank.losses.utilities import Form, gain_form
 from gbmrank.objectives.base import check_choice, gain_weights
 from gbmrank.types import FloatArray, IntArray, is_whole
 
@@ -100,3 +101,9 @@ def _check_table(what: str, table: tuple[float, ...]) -> None:
 def _looked_up(table: tuple[float, ...], ranks: IntArray) -> FloatArray:
     padded = np.append(np.asarray(table, dtype=np.float64), 0.0)
     return np.asarray(padded[np.minimum(ranks - 1, len(table))], np.float64)
+
+
+def weights_form(weights: Any) -> Form:
+    """Return the gain of ``weights=`` in symbols; anything without a gain takes any label."""
+    chosen = GainDiscount() if weights == GainDiscount.name else weights
+    return gain_form(chosen.gain) if isinstance(chosen, GainDiscount) else Form("linear")

@@ -1,7 +1,7 @@
 """Positional form (u, phi, b) of metrics: utilities of items, discounts of ranks, an offset."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -11,14 +11,10 @@ from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import query_sums, rows_by_value
 from gbmrank.errors import ParameterError
 from gbmrank.losses.utilities import (
-    AbstractUtility,
-    DcgUtility,
     DisagreementUtility,
     Form,
-    PrecisionUtility,
-    RecallUtility,
 )
-from gbmrank.metrics import ERR, MAP, MRR, AbstractMetric, AbstractPositional, PairwiseDisagreement
+from gbmrank.metrics import AbstractMetric, AbstractPositional, PairwiseDisagreement
 from gbmrank.registry.composition import as_metric, cut_off
 from gbmrank.types import ArrayLike, FloatArray
 
@@ -56,11 +52,8 @@ def view(metric: AbstractMetric) -> View | None:
         return View(metric.utilities, metric.discounts, metric.offsets, metric.form, metric.fall)
     if isinstance(metric, PairwiseDisagreement):
         return _disagreement(metric) if getattr(metric, "preferences", None) is None else None
-    top = _top_utility(metric) if cut_off(metric) == 1 else None
-    if top is None:
-        return None
-    form = replace(top.form, high=metric.max_grade) if isinstance(metric, ERR) else top.form
-    return View(top.values, _first_rank, _no_offsets, form)
+    top = metric.top_form if cut_off(metric) == 1 else None
+    return None if top is None else View(top.values, _first_rank, _no_offsets, top)
 
 
 def positional(metric: Any, labels: ArrayLike) -> Positional:
@@ -143,18 +136,6 @@ def _disagreement(metric: PairwiseDisagreement) -> View:
         return -query_sums(values[rows_by_value(values, data.groups)] * below, data.groups)
 
     return View(utility.values, _items_below, offsets, utility.form, sign=-1.0)
-
-
-def _top_utility(metric: AbstractMetric) -> AbstractUtility | None:
-    """Return the utility of the item at rank 1, for metrics that only depend on it."""
-    if isinstance(metric, ERR):
-        return DcgUtility()
-    if isinstance(metric, MRR):
-        return PrecisionUtility(threshold=metric.threshold)
-    if isinstance(metric, MAP):
-        kind = PrecisionUtility if metric.denominator == "min" else RecallUtility
-        return kind(threshold=metric.threshold)
-    return None
 
 
 def _items_below(n: int) -> FloatArray:

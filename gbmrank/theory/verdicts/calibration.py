@@ -23,14 +23,13 @@ from gbmrank.errors import (
 )
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import BUILTIN_OUTERS
-from gbmrank.losses.utilities import AbstractUtility, Form, gain_form
+from gbmrank.losses.utilities import AbstractUtility, Form
 from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.objectives.push import Push
-from gbmrank.objectives.step_weights import GainDiscount
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import Counterexample, known_for
@@ -250,7 +249,7 @@ def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:
 
 def _without_loss(objective: Any) -> str | None:
     """Return why an objective has no single loss of gbmrank, or None if it has one."""
-    if isinstance(objective, AbstractObjective) or hasattr(objective, "template"):
+    if isinstance(objective, AbstractObjective) or getattr(objective, "template", None) is not None:
         return None
     text = str(objective).strip()
     if text.startswith(_NATIVE):
@@ -299,21 +298,13 @@ def _every_order_is_best(
 
 def labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
     """Return the labels that an objective without a utility supports."""
-    if isinstance(template, Bipartite | Push):
-        return legal(Form("step", template.threshold))
     if isinstance(template, Mix):
         parts = [labels_of(part) for part in template.parts]
         return functools.reduce(common, parts)
     preserved = preserved_order(template)
     if preserved is not None:
         return preserved.labels
-    target = getattr(template, "target", None)
-    if target is not None:
-        return legal(target.form)
-    weights = getattr(template, "weights", "none")
-    if weights == GainDiscount.name:
-        weights = GainDiscount()
-    return legal(gain_form(weights.gain)) if isinstance(weights, GainDiscount) else (Labels(),)
+    return legal(template.label_form)
 
 
 def _positional(
@@ -602,7 +593,7 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
     if example is None and theorem is None:
         return unknown(f"no result about {template.name} on preference graphs")
     reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
-    return Verdict("not calibrated", None, None, reference, _why_not(template), example)
+    return Verdict("not calibrated", None, None, reference, template.why_unsorted, example)
 
 
 def _without_order(
@@ -626,7 +617,7 @@ def _without_order(
             f"{template.name} is not known to sort any utility, and no counterexample is stored; "
             f"gbmrank check searches for one{right}"
         )
-    sentence = f"{_why_not(template)}{right}"
+    sentence = f"{template.why_unsorted}{right}"
     reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
     return Verdict("not calibrated", None, None, reference, sentence, example)
 
@@ -658,16 +649,3 @@ def _theorem_against(
         return "Duchi et al. 2010, Thm 11"
     strict = seen is not None and bool(np.all(np.diff(seen.discounts(3)) < 0))
     return f"Duchi et al. 2010, Thm 11; {_C}, sec. 6" if strict else None
-
-
-def _why_not(template: AbstractObjective) -> str:
-    if isinstance(template, Comparison) and template.relevant_weight == 0.0:
-        return "its weights are zero for every pair of 0/1 labels, so it does not order such items"
-    if isinstance(template, Comparison | Bipartite):
-        return (
-            "it counts how often an item wins a comparison, not what it is worth: an item that "
-            "often wins narrowly beats one that is worth more"
-        )
-    if isinstance(template, Pairwise):
-        return f"the kink of {template.loss.name} makes it tie items of different expected utility"
-    return f"{template.name} does not sort the expected utility of the metric"
