@@ -23,8 +23,8 @@ from gbmrank.errors import DataError, GbmrankWarning
 from gbmrank.types import FloatArray
 
 _GAIN = (
-    "On simulated logs of this kind it was ahead of clicks as labels and of clicks over "
-    "propensities."
+    "On simulated logs of this kind it closed about half of the gap between training on plain "
+    "clicks and training on the true relevance, less where the logged ranking was very good."
 )
 
 
