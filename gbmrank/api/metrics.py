@@ -429,13 +429,21 @@ def _check_objective(booster: Booster) -> None:
 
 def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) -> list[float]:
     """Evaluate metrics on a booster's data set, sorting the scores once."""
+    bound, ranked = bound_in_training(metrics, columns, preds)
+    ranked.prepare(*(one.depth for one in bound))
+    return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
+
+
+def bound_in_training(
+    metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any
+) -> tuple[list[AbstractBoundMetric], Ranked]:
+    """Bind metrics to a booster's data set, once while it lives, and read its scores."""
 
     def bind(data: RankingData) -> tuple[list[AbstractBoundMetric], Groups]:
         return bind_in_training(metrics, data), data.groups
 
     (bound, groups), _ = state_of(columns.owner).bound_to(columns, metrics, bind)
-    ranked = Ranked(read_scores(preds, groups), groups).prepare(*(one.depth for one in bound))
-    return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
+    return bound, Ranked(read_scores(preds, groups), groups)
 
 
 def bind_in_training(metrics: Iterable[Metric], data: RankingData) -> list[AbstractBoundMetric]:

@@ -3,6 +3,7 @@
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
@@ -130,6 +131,7 @@ class Job:
     callbacks: tuple[Any, ...] = ()  # the booster's own kind
     start: Any = None  # a model of the booster to continue
     report: Report | None = None
+    bins: Any = None  # a data set of the booster whose bins the training set gets
 
     def monitor(self, evaluate: Callable[[Any, Any], Sequence[Any]] | None = None) -> "Monitor":
         """Return the monitor that records the values of every round."""
@@ -361,6 +363,17 @@ class Student(NamedTuple):
     kept: frozenset[str]  # parameters of the teacher that it shares
 
 
+class Peers(Protocol):
+    """The tasks that train one model on rows of their own."""
+
+    rank: int
+    size: int
+    host: str
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all tasks, in the order of their ranks."""
+
+
 class Booster(Protocol):
     """Everything gbmrank needs of a booster; a new one is a folder and a line in supported.py."""
 
@@ -419,6 +432,12 @@ class Booster(Protocol):
 
     def train(self, job: Job) -> Trained:
         """Train on this machine."""
+
+    def network(self, peers: Peers) -> AbstractContextManager[dict[str, Any]]:
+        """Connect this task with the others; the value is parameters for :meth:`train`."""
+
+    def bins(self, job: Job, part: Part) -> Any:
+        """Return a data set of these rows, from whose bins a training can start."""
 
     def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
         """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""

@@ -9,21 +9,19 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.api.metrics import any_preferences
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
 from gbmrank.boosters.plan import Facts, Native, Plan, check_plan, squared_deviations
-from gbmrank.boosters.settings import is_on, truncation_obstacle
 from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
 from gbmrank.dask.scoring import DaskTrained, values_on
 from gbmrank.dask.workers import Parcel, limit_threads, while_workers_live
 from gbmrank.data.schema import Schema
+from gbmrank.distributed.rules import check_for_cluster
 from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
 from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.ranker_training import train as run_plan
-from gbmrank.objectives import held_preferences
 
 
 def train(
@@ -119,12 +117,6 @@ def train(
         keep_best=keep_best,
         names={"valid": "eval_set=, eval_qid="},
     )
-    asked = booster.parameters.by_main_names(plan.params)
-    if is_on(asked, "bagging_by_query"):
-        raise ConfigError(
-            "bagging_by_query is done by gbmrank on one machine only, and LightGBM trains a wrong "
-            "model with it; leave it out"
-        )
     for one in member_plans(plan):
         engine.check(one, sample_weight is not None)
         check_plan(one, validated=bool(eval_set))
@@ -154,28 +146,11 @@ class DaskEngine:
     def check(self, plan: Plan, weighted: bool) -> None:
         """Raise for options that are not supported on Dask, before anything is loaded."""
         target, booster = plan.objective, booster_named(plan.backend)
-        given = booster.parameters.by_main_names(plan.params)
-        if plan.params.get("folds") is not None:
-            raise ConfigError(
-                "folds= is not supported on Dask, where the rows of a fold lie on several "
-                "machines; give eval_set=, or train GBMRanker on one machine"
-            )
-        if any_preferences(plan.metric) or (
-            not isinstance(target, Native) and held_preferences(target.template)
-        ):
-            raise ConfigError(
-                "preferences are not supported on Dask, where rows lie on several machines; give "
-                "labels, or train on one machine"
-            )
+        check_for_cluster(plan, "Dask")
         if isinstance(target, Native) and weighted and not booster.weights_on_cluster:
             raise WeightError(
                 f"{booster.title} on Dask does not support weights with queries, so {target} "
                 "cannot have them; use an objective of gbmrank"
-            )
-        obstacle = truncation_obstacle(given)
-        if obstacle is not None:
-            raise ConfigError(
-                f"a model with {obstacle} cannot be truncated after a round; train on one machine"
             )
 
     def facts(self, part: Loaded, name: str, ranks: bool = True) -> Facts:
@@ -205,9 +180,6 @@ class DaskEngine:
 
     def run(self, booster: Booster, job: Job) -> Trained:
         """Train; raise WorkerLostError if a worker is lost."""
-        for name in booster.parameters.of_data_set:
-            if name in job.params:
-                raise ConfigError(f"{name}= is for one machine: use GBMRanker, or leave it out")
         try:
             module = importlib.import_module(f"gbmrank.dask.{booster.name}_engine")
         except ImportError as error:

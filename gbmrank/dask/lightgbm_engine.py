@@ -16,10 +16,11 @@ import numpy.typing as npt
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import bind_in_training
 from gbmrank.boosters.base import Job, Trained
+from gbmrank.boosters.lightgbm.network import free_network
 from gbmrank.boosters.lightgbm.training import LightGBMFitted
 from gbmrank.dask.loading import Loaded, Prepared
-from gbmrank.dask.scoring import means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
+from gbmrank.distributed.summed_metrics import means, totals
 from gbmrank.errors import DataError
 from gbmrank.metrics import Ranked
 
@@ -71,7 +72,7 @@ def train(client: Any, job: Job) -> Trained:
             )
     except Exception:
         client.run(
-            _free_network, on_error="ignore"
+            free_network, on_error="ignore"
         )  # a training that fails leaves its connections behind
         raise
     booster = model.booster_
@@ -139,9 +140,3 @@ def _staged_totals(part: Prepared, model: str, parcel: Parcel) -> npt.NDArray[np
         )
         stages.append(totals(bound, Ranked(scores, data.groups)))
     return np.array(stages).reshape(-1, len(metrics), 2)
-
-
-def _free_network() -> None:
-    """Close the connections of a training that failed."""
-    empty = lgb.Dataset(np.zeros((2, 1)), np.zeros(2), params={"verbose": -1})
-    lgb.Booster({"verbose": -1, "num_machines": 1}, empty).free_network()

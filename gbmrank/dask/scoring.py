@@ -3,7 +3,7 @@
 Sums and counts of the workers are added, and divided once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -12,37 +12,18 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.api import Metric, MetricList
+from gbmrank.api import MetricList
 from gbmrank.boosters.base import Fitted, Member
 from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.schema import Schema
+from gbmrank.distributed.summed_metrics import means, totals
 from gbmrank.errors import DataError
-from gbmrank.metrics import AbstractBoundMetric, Ranked
-from gbmrank.metrics.base import weighted_sum
+from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray
-
-
-def totals(bound: Sequence[AbstractBoundMetric], ranked: Ranked) -> npt.NDArray[np.float64]:
-    """Return a row of sum and weight for each metric, shape (n_metrics, 2)."""
-    ranked.prepare(*(one.depth for one in bound))
-    return np.array(
-        [weighted_sum(one.per_query(ranked), one.weight, one.empty) for one in bound]
-    ).reshape(-1, 2)
-
-
-def means(metrics: Sequence[Metric], summed: npt.NDArray[np.float64]) -> list[float]:
-    """Divide sums by weights; raise DataError when no query on any worker has a value."""
-    for item, (_, weight) in zip(metrics, summed, strict=True):
-        if not weight > 0.0:
-            raise DataError(
-                f"{item} is undefined for every query of this data set, on all workers; leave the "
-                "data set out of the evaluation or choose empty='zero' or empty='one'"
-            )
-    return [float(total / weight) for total, weight in summed]
 
 
 @final

@@ -15,11 +15,9 @@ import xgboost.dask as dxgb
 from xgboost import collective
 
 from gbmrank.api import MetricList
-from gbmrank.api.metrics import bind_in_training
 from gbmrank.boosters.base import Job, Monitor, Trained
-from gbmrank.boosters.bindings import state_of
 from gbmrank.boosters.dataset_columns import BoosterColumns
-from gbmrank.boosters.gradients import read_scores, round_gradients
+from gbmrank.boosters.gradients import round_gradients
 from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.training import (
     XGBoostFitted,
@@ -28,13 +26,11 @@ from gbmrank.boosters.xgboost.training import (
     needs_all_values,
 )
 from gbmrank.dask.loading import Loaded, Prepared
-from gbmrank.dask.scoring import means, totals
 from gbmrank.dask.workers import Parcel, limit_threads
-from gbmrank.data.queries import RankingData
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import categorical_columns, column_names, first_infinite
+from gbmrank.distributed.summed_metrics import values_in_training
 from gbmrank.errors import DataError, GbmrankError
-from gbmrank.metrics import Ranked
 
 _CARRIER = "label_lower_bound"
 _HISTORY = "gbmrank_history"
@@ -108,13 +104,10 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
     def _evaluate(self, preds: Any, data: Any) -> list[tuple[Any, ...]]:
         metrics: MetricList = self.parcel.open()["metrics"]
-        own = np.zeros((len(metrics), 2))
         columns = _columns(data)
-        if len(columns.labels):
-            limit_threads()
-            own = _totals(metrics, columns, preds)
-        summed = collective.allreduce(own.reshape(-1), collective.Op.SUM).reshape(-1, 2)
-        values = means(metrics.metrics, summed)
+        limit_threads()
+        own = columns if len(columns.labels) else None
+        values = values_in_training(metrics, own, preds, _summed)
         return [
             XGBOOST.report(str(item), value, item.higher_is_better)
             for item, value in zip(metrics, values, strict=True)
@@ -241,9 +234,5 @@ def _columns(data: Any) -> BoosterColumns:
     return replace(columns, weight=carried) if len(carried) else columns
 
 
-def _totals(metrics: MetricList, columns: BoosterColumns, preds: Any) -> npt.NDArray[np.float64]:
-    def bind(data: RankingData) -> Any:
-        return bind_in_training(metrics.metrics, data), data.groups
-
-    (bound, groups), _ = state_of(columns.owner).bound_to(columns, metrics, bind)
-    return totals(bound, Ranked(read_scores(preds, groups), groups))
+def _summed(own: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.reshape(collective.allreduce(own.reshape(-1), collective.Op.SUM), own.shape)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.dask.scoring import means
 from gbmrank.dask.workers import Parcel
+from gbmrank.distributed.summed_metrics import means
 from gbmrank.errors import DataError
 from gbmrank.metrics.base import mean_over_queries, weighted_sum
 

@@ -14,8 +14,9 @@ from gbmrank.boosters.lightgbm.dataset import (
     read_columns,
     start_training,
 )
+from gbmrank.boosters.lightgbm.network import network
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.lightgbm.training import load_model, merge, train, wrap
+from gbmrank.boosters.lightgbm.training import bins, load_model, merge, train, wrap
 from gbmrank.boosters.settings import Setting, robust_settings
 from gbmrank.data.queries import RankingData
 from gbmrank.types import FloatArray
@@ -109,6 +110,8 @@ class _LightGBM:
     columns = staticmethod(read_columns)
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
+    network = staticmethod(network)
+    bins = staticmethod(bins)
     load = staticmethod(load_model)
     wrap = staticmethod(wrap)
     merge = staticmethod(merge)

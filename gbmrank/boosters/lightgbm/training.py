@@ -35,6 +35,8 @@ _RAW = "lambdarank"
 _MARK = "gbmrank "
 _CATEGORICAL = "categorical_feature"  # which LightGBM wants with the rows
 _PLAIN = " (),.@_-=+/"
+# With its pre-filter LightGBM fails on few rows; without, a constant model gets a warning.
+_QUIET = {"verbosity": -1, "feature_pre_filter": False}
 
 
 @final
@@ -258,15 +260,13 @@ def _check_whole(text: str) -> None:
 def train(job: Job) -> Trained:
     """Train; the error for a gradient that is not finite has the model trained so far."""
     lgb = import_lightgbm()
-    # With its pre-filter LightGBM fails on few rows; without, a constant model gets a warning.
-    quiet = {"verbosity": -1, "feature_pre_filter": False}
     # The text "None" turns its metrics off; None would add that of the objective.
-    params = {**quiet, **job.params, "objective": job.objective, "metric": "None"}
+    params = {**_QUIET, **job.params, "objective": job.objective, "metric": "None"}
     whole = job.train.pool.part if isinstance(job.train, PooledPart) else job.train
     stored = isinstance(whole.features, RowStore)  # goes on from scores, not from raw rows
     job.check_own("LightGBM", lgb.Booster, callable, "functions, as lightgbm.log_evaluation(10) is")
     before = 0 if job.start is None else int(job.start.current_iteration())
-    train_set = _data_set(lgb, job, job.train, params)
+    train_set = _data_set(lgb, job, job.train, params, job.bins)
     monitor = job.monitor()
     drops = params.get("boosting") == "dart"
     more = [_seed_drops] if drops and callable(job.objective) else []
@@ -310,6 +310,12 @@ def train(job: Job) -> Trained:
         booster = _appended(job.start, booster)
     kept = job.rounds_kept(monitor, before, booster.best_iteration)
     return job.finished(_fitted(booster, kept, params), monitor, kept, before)
+
+
+def bins(job: Job, part: Part) -> Any:
+    """Return a data set of these rows, from whose bins a training can start."""
+    lgb = import_lightgbm()
+    return _data_set(lgb, job, part, {**_QUIET, **job.params}).construct()
 
 
 def _seed_drops(env: Any) -> None:

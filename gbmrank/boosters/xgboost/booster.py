@@ -15,8 +15,10 @@ from gbmrank.boosters.xgboost.dataset import (
     import_xgboost,
     read_columns,
 )
+from gbmrank.boosters.xgboost.network import network
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.xgboost.training import (
+    bins,
     load_model,
     merge,
     train,
@@ -118,6 +120,8 @@ class _XGBoost:
     columns = staticmethod(read_columns)
     group_sizes = staticmethod(group_sizes)
     train = staticmethod(train)
+    network = staticmethod(network)
+    bins = staticmethod(bins)
     load = staticmethod(load_model)
     wrap = staticmethod(wrap)
     merge = staticmethod(merge)

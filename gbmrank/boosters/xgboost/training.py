@@ -205,6 +205,12 @@ def train(job: Job) -> Trained:
     return job.finished(XGBoostFitted(model, threads), monitor, kept, before)
 
 
+def bins(job: Job, part: Part) -> Any:
+    """Return a data set of these rows, from whose bins a training can start."""
+    params = job.params
+    return None if needs_all_values(params) else _data_set(import_xgboost(), job, part, params, "X")
+
+
 def _as_shown(part: Part) -> Part:
     """Return the rows of every query in the order of their positions."""
     data = part.data
@@ -377,8 +383,8 @@ def _data_set(
         if needs_all_values(params):
             made = xgb.DMatrix(features, **columns)
         else:
-            bins = params.get("max_bin")
-            made = xgb.QuantileDMatrix(features, max_bin=bins, ref=reference, **columns)
+            most, like = params.get("max_bin"), job.bins if reference is None else reference
+            made = xgb.QuantileDMatrix(features, max_bin=most, ref=like, **columns)
     if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
