@@ -1,14 +1,46 @@
-"""What the README says of the project; tests/docs/test_guides.py runs its blocks."""
+"""What the pages say of the project as a whole; tests/docs/test_guides.py runs their blocks."""
 
 import re
 import tomllib
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 
 
 def test_all_extras_are_listed() -> None:
-    project = tomllib.loads((README.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    listed = README.read_text(encoding="utf-8").partition("extras are ")[2].partition("\n\n")[0]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    listed = page.partition("extras are ")[2].partition("\n\n")[0]
     extras = set(project["project"]["optional-dependencies"])
     assert set(re.findall(r"`(\w+)`", listed)) == extras
+
+
+def test_the_readme_is_short() -> None:
+    """The first page is for the first minute: what needs a second sentence goes to a guide."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= 1100
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in pages
+        for link in re.findall(
+            r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")
+        )
+        if not (page.parent / link).exists()
+    ]
+    assert not broken
+
+
+def test_every_page_is_in_the_sidebar_once() -> None:
+    found = []
+    for page in (ROOT / "docs").rglob("*.md"):
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), re.S):
+            for line in tree.splitlines():
+                if line and not line.startswith(":"):
+                    name = re.sub(r".*<(.*)>", r"\1", line)
+                    found.append((page.parent / f"{name}.md").relative_to(ROOT / "docs").as_posix())
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert sorted(found) == sorted(pages - {"index.md"})
