@@ -44,3 +44,21 @@ def test_every_page_is_in_the_sidebar_once() -> None:
                     found.append((page.parent / f"{name}.md").relative_to(ROOT / "docs").as_posix())
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
     assert sorted(found) == sorted(pages - {"index.md"})
+
+
+def test_figures_of_the_overview_are_on_the_pages_it_links() -> None:
+    """When a study is run anew, its figures change in the overview too."""
+    page = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]*\d[^|]*) \|.*\]\((.*?)\) \|$", page, re.MULTILINE)
+    assert len(rows) == 8
+    for figure, link in rows:
+        source = (ROOT / "docs" / link).read_text(encoding="utf-8")
+        missing = [number for number in re.findall(r"\d[\d.,]*", figure) if number not in source]
+        assert not missing, f"{link} no longer has {missing}"
+
+
+def test_speed_in_the_readme_is_that_of_the_benchmark() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| all pairs.* \| ([\d.]+) \|$", page, re.MULTILINE)
+    source = (ROOT / "docs" / "results" / "speed.md").read_text(encoding="utf-8").splitlines()[2]
+    assert found == re.findall(r"\d+\.\d+", source)[:3]
