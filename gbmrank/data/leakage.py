@@ -44,7 +44,7 @@ class SeenQueries:
 
     def __init__(self, features: Any, groups: Groups) -> None:
         self._ids = np.arange(groups.n_queries) if groups.ids is None else groups.ids
-        rows = _row_hashes(features)
+        rows = row_hashes(features)
         few = rows[:_SAMPLE]
         if len(np.unique(few)) <= len(few) / 2:  # equal rows are no evidence
             rows = rows[:0]
@@ -64,7 +64,7 @@ class SeenQueries:
         if not same_id.any():
             return Shared(none, none)
         mark = _spread_bits(len(self._ids))[np.maximum(place, 0)]
-        rows = np.isin(_row_hashes(features) ^ groups.spread(mark), self._rows)
+        rows = np.isin(row_hashes(features) ^ groups.spread(mark), self._rows)
         rows &= groups.spread(same_id)
         begin = groups.offsets[:-1]
         complete, some = np.logical_and.reduceat(rows, begin), np.logical_or.reduceat(rows, begin)
@@ -93,9 +93,9 @@ class SeenQueries:
         return _hashes(_cells(first, slice(None), _narrow(features))[:, self._constant])
 
 
-def _row_hashes(features: Any) -> Hashes:
-    """Return a hash of each row, of at most _COLUMNS features."""
-    step, count = max(1, -(-features.shape[1] // _COLUMNS)), features.shape[0]
+def row_hashes(features: Any, columns: int = _COLUMNS) -> Hashes:
+    """Return a hash of each row, of at most so many features; categories are left out."""
+    step, count = max(1, -(-features.shape[1] // columns)), features.shape[0]
     parts = [slice(at, at + _ROWS) for at in range(0, count, _ROWS)]
     return np.concatenate([_hashes(_cells(features, part, step)) for part in parts])
 

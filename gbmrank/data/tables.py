@@ -144,32 +144,6 @@ def take_rows(table: Any, rows: IntArray) -> Any:
     return table[rows] if frame is None else frame[rows].to_native()
 
 
-def row_hashes(table: Any) -> npt.NDArray[np.uint64]:
-    """Return a number for each row; equal rows have equal numbers, others almost never.
-
-    >>> row_hashes(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).argsort(kind="stable")[:1].size
-    1
-    """
-    factors = np.random.default_rng(0).integers(1, 2**63, table.shape[1], np.uint64)
-    if is_sparse(table):
-        terms = _mixed(table.data) * factors[table.indices]
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)])
-        return sums[table.indptr[1:]] - sums[table.indptr[:-1]]
-    made, frame = np.zeros(table.shape[0], np.uint64), _frame(table)
-    coded = [] if frame is None else list(frame.iter_columns())
-    for number, values in enumerate(_columns(table)):
-        if not len(values):
-            values = category_codes(coded[number].to_native())[0] + 1.0  # noqa: PLW2901
-        made += _mixed(values) * factors[number]
-    return made
-
-
-def _mixed(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    bits = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
-    bits = bits * np.uint64(0x9E3779B97F4A7C15)
-    return bits ^ (bits >> np.uint64(29))
-
-
 def cell(table: Any, row: int, column: int) -> Any:
     """Return one entry of a table."""
     frame = _frame(table)

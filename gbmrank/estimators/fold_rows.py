@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbmrank.data.columns import read_ids
+from gbmrank.data.leakage import row_hashes
 from gbmrank.data.queries import Groups
-from gbmrank.data.tables import row_hashes
 from gbmrank.errors import DataError, GbmrankWarning, LeakageWarning, ParameterError, warn
 from gbmrank.types import BoolArray, IntArray, is_whole
 
@@ -129,7 +129,7 @@ def warn_of_leaks(features: Any, folds: Sequence[Fold], groups: Groups, fold_gro
                 "and oof_value_ are too optimistic; keep the rows of each together",
                 LeakageWarning,
             )
-    hashes = row_hashes(features)
+    hashes = row_hashes(features, features.shape[1])
     first = groups.offsets[:-1]
     same = np.add.reduceat(hashes, first)  # whatever the order of the rows
     differ = np.maximum.reduceat(hashes, first) > np.minimum.reduceat(hashes, first)
