@@ -127,8 +127,9 @@ class Groups:
         if n_rows == 0:
             return cls.single(0)
         starts = np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)
-        if len(np.unique(ids[starts])) == len(starts):
-            return cls(np.append(starts, n_rows).astype(np.int64), None, ids[starts])
+        kept = ids[starts]
+        if np.all(kept[1:] > kept[:-1]) or len(np.unique(kept)) == len(kept):
+            return cls(np.append(starts, n_rows).astype(np.int64), None, kept)
         _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
         by_first_row = np.argsort(np.argsort(first))[inverse]
         order = np.argsort(by_first_row, kind="stable")
