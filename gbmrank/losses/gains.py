@@ -10,6 +10,7 @@ from gbmrank.data.columns import LARGEST, computed_column
 from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError, LabelRangeError, ParameterError
 from gbmrank.kernels.jit import compiler, threads
+from gbmrank.kernels.layout import Span
 from gbmrank.types import FloatArray
 
 Gain: TypeAlias = str | tuple[float, ...] | Callable[[FloatArray], FloatArray]
@@ -209,13 +210,16 @@ def binarise(labels: FloatArray, threshold: float | None, groups: Groups) -> Flo
 
 def best_sums(values: FloatArray, discount: FloatArray, groups: Groups) -> FloatArray:
     """Return the largest sum of discount times value of each query, shape (n_queries,)."""
-    kernel = compiler.load("ranking.measures").best_sums
+    kernels = compiler.load("ranking.measures")
     counted = discount[: int(np.flatnonzero(discount).max(initial=-1)) + 1]
     sums = np.empty(groups.n_queries)
-    threads.run_spans(
-        lambda span: kernel(values, groups.offsets, counted, span, sums),
-        threads.cut_into_spans(5.0 * groups.sizes),
-    )
+
+    def task(span: Span) -> None:
+        room = kernels.DIFFERENT + 1
+        work = np.empty(room), np.empty(room, np.int64)
+        kernels.best_sums(values, groups.offsets, counted, span, work, sums)
+
+    threads.run_spans(task, threads.cut_into_spans(5.0 * groups.sizes))
     for q in np.flatnonzero(np.isnan(sums)):  # of many different values
         worth = np.sort(values[groups.offsets[q] : groups.offsets[q + 1]])[::-1][: len(counted)]
         sums[q] = np.dot(worth, counted[: len(worth)])

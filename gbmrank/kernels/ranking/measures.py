@@ -43,7 +43,7 @@ from gbmrank.types import FloatArray, IntArray
 _LOG_NEGLIGIBLE = -41.5  # log of 1e-18
 _NEGLIGIBLE = 1e-18
 _LONG = 1_000_000  # steps of the recurrence that take as long as the integral for one R
-_DIFFERENT = 64  # values of a query; more are sorted elsewhere
+DIFFERENT = 64  # values of a query; more are sorted elsewhere
 _MANY = 2000  # more different R than this are not looked for
 _STEP = 0.25
 _LOWEST, _HIGHEST = -46.0, 38.0  # of the logit; the rest weighs below 1e-16
@@ -100,27 +100,35 @@ def _count(value: float, n: int, found: FloatArray, counts: IntArray) -> int:
 
 @entry
 def best_sums(
-    values: FloatArray, offsets: IntArray, discounts: FloatArray, span: Span, out: FloatArray
+    values: FloatArray,
+    offsets: IntArray,
+    discounts: FloatArray,
+    span: Span,
+    work: tuple[FloatArray, IntArray],
+    out: FloatArray,
 ) -> None:
     """Write the sum of discount times value of the best order, or NaN for too many values.
 
     Counts how often each of the best values occurs; the discounts are those of the ranks that
     count. What rounding loses of a sum is added to the next term.
     """
-    found, counts = np.empty(_DIFFERENT + 1), np.empty(_DIFFERENT + 1, np.int64)
     ranks = len(discounts)
+    most = ranks if ranks < DIFFERENT else DIFFERENT
+    found, counts = columns(work)
+    values, offsets, discounts, out = columns((values, offsets, discounts, out))
     for q in range(span.first, span.last):
         n = 0
         for i in range(offsets[q], offsets[q + 1]):
             n = _count(values[i], n, found, counts)
-            if n > min(ranks, _DIFFERENT):
+            if n > most:
                 n -= 1
-                if ranks > _DIFFERENT:
+                if ranks > most:
                     found[0] = np.nan
                     break
         total, lost, rank = 0.0, 0.0, 0
         for at in range(n):
-            for _ in range(min(counts[at], ranks - rank)):
+            last = rank + counts[at] if rank + counts[at] < ranks else ranks
+            while rank < last:
                 term = discounts[rank] * found[at] - lost
                 more = total + term
                 lost = (more - total) - term
