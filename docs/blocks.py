@@ -28,7 +28,7 @@ from gbmrank.errors import GbmrankWarning
 
 HERE = Path(__file__).parent
 GUIDES = HERE / "guides"
-NOTEBOOKS = ("lambdarank", "choosing")
+NOTEBOOKS = ("one_hour", "lambdarank", "choosing")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _CLOSE = 0.02  # numbers of trained models differ a little between versions and machines
@@ -169,9 +169,13 @@ def notebook(page: str) -> str:
         done = block.end
         if block.language == "python":
             cells.append(_code_cell(block.text))
+        elif block.language == "console":
+            lines = _lines(block.text)
+            commands = [f"!{line[2:]}" for line in lines if line.startswith("$ ")]
+            cells.append(_code_cell("".join(commands)))
+            cells[-1]["outputs"] = [_printed([x for x in lines if not x.startswith("$ ")])]
         elif block.language == "text" and not text and cells[-1]["cell_type"] == "code":
-            stream = {"name": "stdout", "output_type": "stream", "text": _lines(block.text)}
-            cells[-1]["outputs"] = [stream]
+            cells[-1]["outputs"] = [_printed(_lines(block.text))]
         else:
             cells.append(_text_cell(page[block.start : block.end].strip()))
     if page[done:].strip():
@@ -182,6 +186,10 @@ def notebook(page: str) -> str:
     meta = {"kernelspec": kernel, "language_info": {"name": "python"}}
     made: dict[str, Any] = {"cells": cells, "metadata": meta, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def _printed(lines: list[str]) -> dict[str, Any]:
+    return {"name": "stdout", "output_type": "stream", "text": lines}
 
 
 def _text_cell(text: str) -> dict[str, Any]:

@@ -9,7 +9,12 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 blocks = SimpleNamespace(**runpy.run_path(str(DOCS / "blocks.py")))
-NEEDS = {"optuna": ["optuna"], "cluster": ["distributed"], "files": ["pyarrow"]}
+NEEDS = {
+    "optuna": ["optuna"],
+    "cluster": ["distributed"],
+    "files": ["pyarrow"],
+    "one_hour": ["pandas"],
+}
 
 
 @pytest.mark.parametrize("page", blocks.pages(), ids=lambda page: page.stem)
