@@ -21,5 +21,8 @@ html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_title = "gbmrank"
 html_show_sphinx = False
-suppress_warnings = ["myst.xref_missing"]  # links to files of the repository
+suppress_warnings = [
+    "myst.xref_missing",  # links to files of the repository
+    "ref.python",  # n_rows of a shape is no reference to the property of that name
+]
 html_show_copyright = False

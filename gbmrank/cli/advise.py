@@ -23,10 +23,11 @@ _MEANING = {
 }
 
 
-_COMMITTEE = (
-    "If several trainings are affordable, compare the committee too, the mean of models of four "
-    'objectives: GBMRanker("committee", metric="{}"). It often ranks better than each of them, by '
-    "experiment and not by theorem."
+_NEXT = (
+    "If it loses on your data, try in this order: the target of another metric (dcg for ndcg), "
+    'query_rmse, swap of the metric, then GBMRanker("committee", metric="{}"), and the same with '
+    "folds=4. A committee is the mean of models of four objectives. It often ranks better than "
+    "each of them, by experiment and not by theorem."
 )
 _DROP_IN = (
     "In a script tuned for lambdarank or rank:ndcg, change nothing but the objective, to "
@@ -84,7 +85,7 @@ def run(given: argparse.Namespace) -> int:
             print("\n".join(clean(f"  {row.objective}") for row in group[:_SHOWN]))
             if group[_SHOWN:]:
                 print(f"  and {len(group) - _SHOWN} more")
-    print(f"\n{filled(_COMMITTEE.format(name))}\n{filled(_DROP_IN)}")
+    print(f"\n{filled(_NEXT.format(name))}\n{filled(_DROP_IN)}")
     print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
     return 0
 
