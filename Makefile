@@ -115,8 +115,9 @@ test-newest:
 
 ## integrations  packages that work with gbmrank and are not needed by it
 # In an environment of their own. What cannot be installed is left out: its tests say why.
+# Spark needs Java 17, such as Debian's package openjdk-17-jre-headless.
 INTEGRATIONS_VENV ?= build/integrations
-INTEGRATIONS ?= mlflow-skinny "optuna-integration[lightgbm,xgboost]" "onnxmltools onnxruntime" treelite shap ray
+INTEGRATIONS ?= mlflow-skinny "optuna-integration[lightgbm,xgboost]" "onnxmltools onnxruntime" treelite shap ray "pyspark pandas pyarrow"
 integrations:
 	$(PYTHON) -m venv $(INTEGRATIONS_VENV)
 	$(INTEGRATIONS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[lightgbm,xgboost,sklearn,report,tuning]" hypothesis pandas pytest pytest-xdist

@@ -98,6 +98,7 @@ _LATER = {
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
     "DaskGBMRanker": "gbmrank.dask",
+    "spark": "gbmrank.spark",
     "Front": "gbmrank.estimators",
     "GBMRanker": "gbmrank.estimators",
     "GoalRanker": "gbmrank.estimators",

@@ -11,7 +11,7 @@ import numpy as np
 
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
-from gbmrank.boosters.plan import Facts, Native, Plan, check_plan, squared_deviations
+from gbmrank.boosters.plan import Facts, Native, check_plan, squared_deviations
 from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
@@ -19,7 +19,7 @@ from gbmrank.dask.scoring import DaskTrained, values_on
 from gbmrank.dask.workers import Parcel, limit_threads, while_workers_live
 from gbmrank.data.schema import Schema
 from gbmrank.distributed.rules import check_for_cluster
-from gbmrank.errors import ConfigError, GroupError, MissingBackendError, WeightError
+from gbmrank.errors import ConfigError, GroupError, MissingBackendError
 from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.ranker_training import train as run_plan
 
@@ -118,7 +118,7 @@ def train(
         names={"valid": "eval_set=, eval_qid="},
     )
     for one in member_plans(plan):
-        engine.check(one, sample_weight is not None)
+        check_for_cluster(one, "Dask", weighted=sample_weight is not None)
         check_plan(one, validated=bool(eval_set))
     own = Table.read(X, y, qid, sample_weight, "train")
     sets = _eval_tables((eval_set, eval_qid, eval_sample_weight, eval_names))
@@ -143,16 +143,6 @@ class DaskEngine:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def check(self, plan: Plan, weighted: bool) -> None:
-        """Raise for options that are not supported on Dask, before anything is loaded."""
-        target, booster = plan.objective, booster_named(plan.backend)
-        check_for_cluster(plan, "Dask")
-        if isinstance(target, Native) and weighted and not booster.weights_on_cluster:
-            raise WeightError(
-                f"{booster.title} on Dask does not support weights with queries, so {target} "
-                "cannot have them; use an objective of gbmrank"
-            )
-
     def facts(self, part: Loaded, name: str, ranks: bool = True) -> Facts:
         """Return facts from the summaries of the partitions."""
         merged = [one.merged for one in part.summaries if one.merged is not None]
@@ -166,10 +156,10 @@ class DaskEngine:
         )
 
     def check_preferences(self, held: tuple[Any, ...], part: Loaded) -> None:
-        """Do nothing: :meth:`check` rejects preferences."""
+        """Do nothing: preferences are rejected before."""
 
     def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Loaded) -> None:
-        """Do nothing: :meth:`check` validates weights."""
+        """Do nothing: weights are validated before."""
 
     def callback(
         self, target: Any, params: Mapping[str, Any], part: Loaded

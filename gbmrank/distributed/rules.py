@@ -4,13 +4,14 @@ from gbmrank.api.metrics import any_preferences
 from gbmrank.boosters.plan import Native, Plan
 from gbmrank.boosters.settings import is_on, truncation_obstacle
 from gbmrank.boosters.supported import booster_named
-from gbmrank.errors import ConfigError
+from gbmrank.errors import ConfigError, WeightError
 from gbmrank.objectives import held_preferences
 
 
-def check_for_cluster(plan: Plan, cluster: str) -> None:
+def check_for_cluster(plan: Plan, cluster: str, weighted: bool) -> None:
     """Raise ConfigError for options that need all rows on one machine, before any is read."""
-    target, known = plan.objective, booster_named(plan.backend).parameters
+    target, booster = plan.objective, booster_named(plan.backend)
+    known = booster.parameters
     given = known.by_main_names(plan.params)
     if is_on(given, "bagging_by_query"):
         raise ConfigError(
@@ -28,6 +29,11 @@ def check_for_cluster(plan: Plan, cluster: str) -> None:
         raise ConfigError(
             f"preferences are not supported on {cluster}, where rows lie on several machines; give "
             "labels, or train on one machine"
+        )
+    if isinstance(target, Native) and weighted and not booster.weights_on_cluster:
+        raise WeightError(
+            f"{booster.title} on {cluster} does not support weights with queries, so {target} "
+            "cannot have them; use an objective of gbmrank"
         )
     obstacle = truncation_obstacle(given)
     if obstacle is not None:

@@ -323,11 +323,11 @@ def test_the_error_of_a_gradient_has_no_model_of_one_member():
 def test_dask_says_why_it_has_no_folds():
     pytest.importorskip("distributed")
     from gbmrank.api.training_plans import training_plan
-    from gbmrank.dask.distributed import DaskEngine
+    from gbmrank.distributed.rules import check_for_cluster
 
     plan = training_plan("pairwise", "ndcg@10", params={"folds": 4})
     with pytest.raises(ConfigError, match="folds= is not supported on Dask"):
-        DaskEngine(None).check(plan, weighted=False)
+        check_for_cluster(plan, "Dask", weighted=False)
     with pytest.raises(ParameterError, match="only GBMRanker does"):
         gbmrank.dask.DaskGBMRanker().fit(TASK.x, TASK.y, qid=TASK.qid, fold_groups=TASK.qid)
 

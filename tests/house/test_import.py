@@ -42,6 +42,7 @@ def test_everything_public_is_there_and_nothing_else():
         "plots",
         "clicks",
         "dask",
+        "spark",
         "testing",
         "theory",
     }  # which a star import does not bring

@@ -10,6 +10,8 @@ import numpy as np
 from gbmrank.boosters.base import Peers
 from gbmrank.boosters.lightgbm.dataset import import_lightgbm
 
+OF_NETWORK = ("tree_learner", "pre_partition", "num_machines", "machines", "local_listen_port")
+
 
 @contextlib.contextmanager
 def network(peers: Peers) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 from gbmrank.boosters.base import Job, Part, PooledPart, Trained
 from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
+from gbmrank.boosters.lightgbm.network import OF_NETWORK
 from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
@@ -34,6 +35,8 @@ _HAS_OBJECTIVE = re.compile(r"^objective=", re.MULTILINE)
 _RAW = "lambdarank"
 _MARK = "gbmrank "
 _CATEGORICAL = "categorical_feature"  # which LightGBM wants with the rows
+# A data set whose parameters differ from those of the one with its bins gets a warning.
+_NOT_OF_ROWS = ("objective", _CATEGORICAL, *OF_NETWORK)
 _PLAIN = " (),.@_-=+/"
 # With its pre-filter LightGBM fails on few rows; without, a constant model gets a warning.
 _QUIET = {"verbosity": -1, "feature_pre_filter": False}
@@ -373,7 +376,7 @@ def _data_set(
         weight=data.weight,
         position=None if position is None else position.astype(np.int32),
         reference=reference,
-        params={k: v for k, v in params.items() if k not in ("objective", _CATEGORICAL)},
+        params={k: v for k, v in params.items() if k not in _NOT_OF_ROWS},
         categorical_feature=params.get(_CATEGORICAL, "auto"),
         free_raw_data=False,  # a model to continue scores the raw rows
         feature_name="auto" if stored is None or stored.names is None else stored.names,
