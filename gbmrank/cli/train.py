@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.supported import BACKENDS, booster_named
@@ -48,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     training.add_argument("--rounds", type=whole, default=200, metavar="N", help=_SHOWN)
     for option, about in (
         ("--early-stopping", "rounds without improvement on --valid before training stops"),
+        ("--folds", "train as many models, each stopped on queries it did not see, and merge them"),
         ("--threads", "threads (default: all of the machine)"),
     ):
         training.add_argument(option, type=whole, metavar="N", help=about)
@@ -55,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     training.add_argument(
         "--param", metavar="NAME=VALUE", action="append", default=[], help="of the booster"
     )
+    distil = "with --folds or a committee: one small model that ranks like all of them"
+    training.add_argument("--distil", action="store_true", help=distil)
     output = parser.add_argument_group("output")
     output.add_argument("--out", required=True, metavar="MODEL", help="model file to write")
     output.add_argument(
@@ -73,6 +78,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Read, train, write, print."""
+    out = _checked_out(given)
+    work = out.with_name(f"{out.name}.work")
+    if given.force:
+        shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", GbmrankWarning)  # shown below as notes
+            train, valid = _read(given, work)
+            model = _trained(given, work, train, valid)
+            if given.distil:
+                model = model.distil(train.features, qid=_ids(train))
+    except OSError as error:
+        raise ConfigError(
+            f"{system_message(error)}; what was finished is kept in {work}. The same command goes "
+            "on from there"
+        ) from error
+    model.save(out)
+    for rows in (train, valid):
+        if rows is not None:
+            rows.features.release()
+    shutil.rmtree(work)
+    told = _told(given, model, train)
+    told["notes"] += dict.fromkeys(str(one.message) for one in said)
+    print(json.dumps(told, indent=2) if given.json else _as_text(told))
+    return 0
+
+
+def _checked_out(given: argparse.Namespace) -> Path:
+    """Return the file to write, after checks of the options that need no data."""
     out, suffixes = Path(given.out), booster_named(given.backend).suffixes
     if out.suffix not in suffixes:
         raise ConfigError(
@@ -84,29 +119,7 @@ def run(given: argparse.Namespace) -> int:
         raise ConfigError(
             f"--checkpoint is a number of rounds of at least 1, got {given.checkpoint}"
         )
-    work = out.with_name(f"{out.name}.work")
-    if given.force:
-        shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", GbmrankWarning)  # shown below as notes
-            train, valid = _read(given, work)
-            model = _trained(given, work, train, valid)
-    except OSError as error:
-        raise ConfigError(
-            f"{system_message(error)}; what was finished is kept in {work}. The same command goes "
-            "on from there"
-        ) from error
-    model.save(out)
-    for rows in (train, valid):
-        if rows is not None:
-            rows.features.held.clear()  # XGBoost removes its own files
-    shutil.rmtree(work)
-    told = _told(given, model, train)
-    told["notes"] += dict.fromkeys(str(one.message) for one in said)
-    print(json.dumps(told, indent=2) if given.json else _as_text(told))
-    return 0
+    return out
 
 
 def _read(given: argparse.Namespace, work: Path) -> tuple[StoredRows, StoredRows | None]:
@@ -133,6 +146,8 @@ def _trained(
         "n_jobs": given.threads,
         **booster_parameters(given.param),
     }
+    if given.folds is not None:
+        return _folded(given, options, train, valid)
     schema = Schema.of(train.features, booster_named(given.backend).reads)
     plan = training_plan(
         objective=given.objective,
@@ -157,6 +172,33 @@ def _trained(
             report,
         )
     return GBMRanker.from_trained(trained, schema, **options)
+
+
+def _folded(
+    given: argparse.Namespace,
+    options: dict[str, Any],
+    train: StoredRows,
+    valid: StoredRows | None,
+) -> GBMRanker:
+    """Train on folds, without checkpoints; features stay on disk, but for those of one fold."""
+    known: dict[str, Any] = {}
+    if valid is not None:
+        labels = valid.data.labels
+        known = {"eval_set": [(valid.features, labels)], "eval_qid": [_ids(valid)]}
+    return GBMRanker(folds=given.folds, **options).fit(
+        train.features,
+        train.data.labels,
+        qid=_ids(train),
+        sample_weight=train.data.weight,
+        verbose=False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint,
+        **known,
+    )
+
+
+def _ids(rows: StoredRows) -> Any:
+    """Return the query id of each row."""
+    groups = rows.data.groups
+    return groups.spread(np.asarray(groups.ids))
 
 
 def _key(given: argparse.Namespace) -> str:

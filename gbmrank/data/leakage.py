@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gbmrank.data.columns import id_texts
 from gbmrank.data.queries import Groups
+from gbmrank.data.row_store import RowStore
 from gbmrank.data.tables import is_sparse, numeric_columns, take_rows
 from gbmrank.errors import LeakageWarning, warn
 from gbmrank.types import BoolArray, FloatArray, IntArray
@@ -104,7 +105,7 @@ def _cells(features: Any, rows: slice, step: int) -> FloatArray:
     """Return some rows and every ``step``-th feature as numbers; categories are left out."""
     if is_sparse(features):
         return np.asarray(features[rows][:, ::step].toarray(), np.float64)
-    if isinstance(features, np.ndarray):
+    if isinstance(features, np.ndarray | RowStore):
         return np.asarray(features[rows, ::step], np.float64)
     return numeric_columns(take_rows(features, np.arange(features.shape[0])[rows]))[:, ::step]
 

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import FloatArray
 
 BLOCK = 1 << 16  # rows read at once
 
@@ -26,7 +26,7 @@ class RowStore:
     ) -> None:
         self.path, self.names, self.dtype = path, names, np.dtype(dtype)
         self.shape = (n_rows, width)
-        self.held: dict[str, Any] = {}  # a booster's data set of these rows, to use it again
+        self._held: list[Any] = []  # labels, and a booster's data set of these rows and labels
 
     def renamed(self, names: list[str]) -> "RowStore":
         """Return the same rows with other names of columns."""
@@ -40,6 +40,18 @@ class RowStore:
             file.write(np.ascontiguousarray(rows, self.dtype).data)
         self.shape = (self.shape[0] + len(rows), self.shape[1])
 
+    def hold(self, data: Any, made: Any) -> None:
+        """Keep a booster's data set of these rows with their labels, to use it again."""
+        self._held[:] = [data, made]
+
+    def data_set(self, data: Any) -> Any:
+        """Return the data set that was kept for these labels, or None."""
+        return self._held[1] if self._held and self._held[0] is data else None
+
+    def release(self) -> None:
+        """Forget the data set; XGBoost then removes its files."""
+        self._held.clear()
+
     def rows(self, first: int, last: int) -> npt.NDArray[Any]:
         """Return the rows from ``first`` to ``last - 1``."""
         width = self.shape[1]
@@ -51,8 +63,13 @@ class RowStore:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: int | slice | list[int] | IntArray) -> npt.NDArray[Any]:
-        """Return one row, a range of rows, or rows by ascending number."""
+    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+        """Return one row, a range of rows, rows by ascending number, or columns of rows."""
+        if isinstance(key, tuple):
+            rows, columns = key
+            if rows != slice(None):
+                return self[rows][:, columns]
+            return np.concatenate([block[:, columns] for block in self.blocks()])
         if isinstance(key, slice):
             first, last, _ = key.indices(len(self))
             return self.rows(first, last)

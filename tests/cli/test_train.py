@@ -135,6 +135,22 @@ def test_native_objectives_and_committees(folder, tmp_path):
     assert len(gbmrank.load(tmp_path / "c.txt").committee_) == 2
 
 
+@pytest.mark.parametrize("backend", SUFFIX)
+def test_folds_and_distil_are_those_of_the_ranker(backend, folder, tmp_path):
+    given = [folder, "--backend", backend, "--rounds", 12, "--early-stopping", 4, "--folds", 3]
+    out = [tmp_path / f"{name}{SUFFIX[backend]}" for name in ("folds", "small")]
+    assert trained(out[0], *given) == 0
+    assert trained(out[1], *given, "--distil") == 0
+    dtype = "<f8" if backend == "lightgbm" else "<f4"
+    want = gbmrank.GBMRanker(
+        backend=backend, n_estimators=12, early_stopping_rounds=4, folds=3, n_jobs=1
+    ).fit(DATA.X.astype(dtype), DATA.labels, qid=DATA.qid.astype(str))
+    small = want.distil(DATA.X.astype(dtype), qid=DATA.qid)
+    for path, model in zip(out, (want, small), strict=True):
+        found = gbmrank.load(path)._fitted.scores(DATA.X)
+        np.testing.assert_allclose(found, model._fitted.scores(DATA.X), rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".txt"])
 def test_predictions_are_in_the_order_of_the_rows(suffix, folder, tmp_path, capsys):
     assert trained(tmp_path / "m.txt", folder, "--rounds", 5) == 0

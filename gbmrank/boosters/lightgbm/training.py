@@ -367,8 +367,8 @@ def _data_set(
     own = isinstance(job.objective, str) and reference is None
     position = data.columns.get("position") if own else None
     stored = part.features if isinstance(part.features, RowStore) else None
-    if stored is not None and "lightgbm" in stored.held:
-        return _continued(stored, stored.held["lightgbm"], job.start)
+    if stored is not None and (held := stored.data_set(data)) is not None:
+        return _continued(stored, held, job.start)
     made = lgb.Dataset(
         part.features if stored is None else _sequence(lgb, stored),
         data.labels,
@@ -384,7 +384,7 @@ def _data_set(
     keep_rows(made, data)
     if stored is None:
         return made
-    stored.held["lightgbm"] = made
+    stored.hold(data, made)
     return _continued(stored, made, job.start)
 
 

@@ -395,8 +395,8 @@ def _of_store(
     xgb: Any, store: RowStore, data: RankingData, columns: Any, params: Any, reference: Any
 ) -> Any:
     """Return a data set that XGBoost keeps on disk, beside the rows; it is made once."""
-    if "xgboost" in store.held:
-        return store.held["xgboost"]
+    if (held := store.data_set(data)) is not None:
+        return held
     weight, offsets = columns["weight"], data.groups.offsets
     cuts = np.searchsorted(offsets, np.arange(0, len(store) + BLOCK, BLOCK)).clip(
         max=len(offsets) - 1
@@ -430,7 +430,7 @@ def _of_store(
     if columns["feature_weights"] is not None:
         made.set_info(feature_weights=columns["feature_weights"])
     keep_rows(made, data)
-    store.held["xgboost"] = made
+    store.hold(data, made)
     return made
 
 
