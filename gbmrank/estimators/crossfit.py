@@ -21,7 +21,6 @@ from gbmrank.boosters.plan import LocalEngine, Native, Plan, squared_deviations
 from gbmrank.data.columns import id_texts
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.row_store import RowStore
 from gbmrank.data.schema import stacked
 from gbmrank.errors import ConfigError, DataError, ParameterError, WeightError
 from gbmrank.estimators.committee import (
@@ -101,10 +100,6 @@ def make_folds(
 ) -> list[Fold]:
     """Return the folds of the rows; ``given`` are X, y, the groups of folds and a splitter."""
     features, labels, fold_groups, splitter = given
-    if isinstance(data.features, RowStore):
-        raise ConfigError(
-            "folds= needs rows in memory, and these are on disk. Give eval_set=, or fewer rows"
-        )
     groups, informative = data.data.groups, informative_queries(target, data)
     check_informative(informative, count)
     if splitter is None:
