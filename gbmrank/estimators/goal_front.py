@@ -251,9 +251,17 @@ class Front:
         return len(self.at) - 1 if goal == 0 else 0
 
     def _bound(self, setting: int, goal: int, share: float, quantile: float) -> float:
+        """Return the lower end of what is kept beyond the share, corrected for skewness (Hall)."""
+        if setting == self._alone(goal):
+            return 0.0
         values = self.per_query[:, goal]
-        kept = Difference.of(values[setting] - share * values[self._alone(goal)])
-        return 0.0 if setting == self._alone(goal) else kept.mean - quantile * kept.error
+        kept = values[setting] - share * values[self._alone(goal)]
+        kept = kept[~np.isnan(kept)]
+        mean, error = Difference.of(kept)
+        apart = kept - kept.mean()
+        skew = np.mean(apart**3) / max(np.mean(apart**2) ** 1.5, 1e-300)
+        quantile -= skew * (2.0 * quantile**2 + 1.0) / (6.0 * np.sqrt(len(kept)))
+        return float(mean - quantile * error)
 
     def _told(
         self,

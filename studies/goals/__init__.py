@@ -1,0 +1,1 @@
+"""Two goals: one model each and a dial, against trainings on mixtures."""
