@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.errors import import_optional
+from gbmrank.data.position_bias import axes
 from gbmrank.metrics.probability import LogLoss, reliability_bins
 from gbmrank.types import ArrayLike
 
@@ -41,11 +41,7 @@ def reliability(
     """
     y, p, query, w = LogLoss()._read(labels, probabilities, qid, None)
     found = reliability_bins(y, p, query, w, bins)
-    if ax is None:
-        plt = import_optional(
-            "matplotlib.pyplot", "plots need matplotlib: pip install 'gbmrank[report]'"
-        )
-        _, ax = plt.subplots(figsize=(5.0, 4.6), layout="constrained")
+    ax = axes(ax, 5.0, 4.6)
     ends = [0.0, float(max(found.mean.max(), found.share.max()) * 1.05)]
     ax.plot(ends, ends, color="#888888", linewidth=0.8)
     ax.errorbar(

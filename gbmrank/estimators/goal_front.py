@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -17,6 +18,7 @@ from gbmrank.types import FloatArray
 
 _RESAMPLES = 2_000
 _CLEAR = 2.0  # standard errors
+_RISK = 0.8
 
 
 class Difference(NamedTuple):
@@ -237,7 +239,8 @@ class Front:
             )
         lead = self.goals.index(next(iter(at_least)))
         walk = range(len(self.at) - 1, -1, -1) if lead == 0 else range(len(self.at))
-        quantile = _normal_quantile(confidence)
+        # A fifth of the risk is kept back: standard errors are estimates too.
+        quantile = NormalDist().inv_cdf(1.0 - _RISK * (1.0 - confidence))
         reached, others = walk[0], True
         for setting in walk:
             if self._bound(setting, lead, at_least[self.goals[lead]], quantile) < 0.0:
@@ -303,9 +306,3 @@ class Front:
         else:
             text = f"{where} keeps {kept}; {demand} is kept with a confidence of {confidence:.0%}."
         return Setting(float(self.at[setting]), weights, shares, moved and others, text)
-
-
-def _normal_quantile(share: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)
