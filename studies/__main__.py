@@ -26,7 +26,7 @@ from studies.stamps import restamp
 from studies.study import Option, Page, Settings, Study
 
 PAPERS = ("chen2009", "duchi2010", "calauzenes2013", "ramaswamy2013", "menon2014")
-OWN = ("quality", "tried", "clicks", "noise", "patterns", "crossfit", "goals")
+OWN = ("quality", "tried", "clicks", "noise", "patterns", "crossfit", "goals", "probabilities")
 STUDIES = (*PAPERS, *OWN)
 """Their folders; a new one is one name here."""
 

@@ -1,0 +1,1 @@
+"""Probabilities of rankers: how far from what happens, and what the order costs."""
