@@ -4,7 +4,8 @@
 three times. On one half it trains a ranker with ``calibrate="cross-fit"``, and a pointwise
 logistic model, whose scores are log-odds; on the other half both are judged: *ECE* without the
 noise of bins, log loss, and NDCG@10 of the order. *Cut* is the ECE on the best half of every list,
-scored anew. On the demonstration data true probabilities are known: *to truth* is the root mean squared difference.
+scored anew. On the demonstration data true probabilities are known: *to truth* is the root mean
+squared difference.
 """
 
 from collections.abc import Mapping
