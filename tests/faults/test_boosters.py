@@ -146,7 +146,7 @@ def test_objectives_as_text():
         ("lightgbm", {"label_gain": [0, 1, 3, 7, 15]}, r"label_gain.*target=dcg\(gain=linear\)"),
         ("lightgbm", {"lambdarank_truncation_level": 20}, "truncation_level.*target=ndcg@10"),
         ("lightgbm", {"lambdarank_norm": False}, "lambdarank_norm.*normalize="),
-        ("lightgbm", {"ndcg_at": [10]}, r"eval_at.*gbmrank.metric\('ndcg@5,10'\)"),
+        ("lightgbm", {"ndcg_at": [10]}, r"eval_at.*gbmrank.metric\('ndcg@10'\)"),
         ("xgboost", {"lambdarank_pair_method": "mean"}, "pair_method.*target=ndcg@10"),
         ("xgboost", {"ndcg_exp_gain": 0}, r"ndcg_exp_gain.*target=dcg\(gain=linear\)"),
         ("xgboost", {"lambdarank_unbiased": 1}, r"lambdarank_unbiased.*fit\(position="),

@@ -13,7 +13,6 @@ _TWO_WAYS = "equivalent: the recurrence and the integral lead to the same number
 _SHIFTED = "equivalent: the value of every place is shifted alike, and only their order is used"
 _NO_FACTOR = "equivalent: such a query has the factor 0"
 _NOBODY_STOPS = "equivalent: a block at which nobody stops adds zero by the formulas, too"
-_ROOM = "equivalent: a buffer cut too long; what lies past the query is never read"
 _ONLY_SIGN = "equivalent: of this number only the sign is looked at"
 _TWICE = "equivalent: a query that is done is summed a second time, to the same number"
 _NO_DISTANCE = "equivalent: equal labels become levels at no distance, which add zero"
@@ -312,19 +311,8 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         "all_values": {
             "if served[q]: continue": {"pass": _TWICE},
         },
-        "push_gradients": {
-            # that of the Hessian; the others are noticed
-            "s, g, h = s_buffer[: end - begin], g_buffer[: end - begin], h_buffer[: end - begin]": {
-                "end + begin": _ROOM
-            },
-            "g[:] = 0.0": {"pass": _NO_FACTOR},
-            "h[:] = 0.0": {"1.0": _NO_FACTOR},
-        },
         "push_values": {
             "if served[q]: continue": {"pass": _TWICE},
-            "if 0 < positives < len(s) and queries.scale[q] != 0.0:": {
-                "0 <= positives < len(s)": _NO_FACTOR
-            },
         },
     },
     "gbmrank/kernels/decode/search.py": {
