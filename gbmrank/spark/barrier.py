@@ -114,7 +114,7 @@ def _task(batches: Iterator[pa.RecordBatch], setting: Setting) -> Iterator[pa.Re
         if channel is None:
             return
         try:
-            answer = _trained(pa.Table.from_batches(held), setting, channel, context.cpus())
+            answer = _trained(held, setting, channel, context.cpus())
         except Exception as error:
             cause = error.__cause__ or error
             theirs = type(cause).__module__.partition(".")[0] in {one.name for one in BOOSTERS}
@@ -125,11 +125,12 @@ def _task(batches: Iterator[pa.RecordBatch], setting: Setting) -> Iterator[pa.Re
             yield pa.RecordBatch.from_pydict({"model": [answer]})
 
 
-def _trained(table: pa.Table, setting: Setting, channel: Channel, cpus: int) -> bytes:
+def _trained(held: list[Any], setting: Setting, channel: Channel, cpus: int) -> bytes:
     """Run the plan together with the other tasks; return the pickled model and warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GbmrankWarning)
-        data, valid = _parts(table, setting)
+        data, valid = _parts(pa.Table.from_batches(held), setting)
+        held.clear()  # copied: memory for the booster
         validated = valid is not None and valid[1]
         sample = Part(
             _named(setting.sample.value, setting.names),

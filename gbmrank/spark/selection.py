@@ -51,17 +51,16 @@ def selected(table: Any, columns: Mapping[str, Any]) -> Any:
 
 def matrix(column: pa.ChunkedArray, what: str) -> npt.NDArray[Any]:
     """Return a column of arrays as a matrix; missing numbers are NaN."""
-    lists = column.combine_chunks()
-    if isinstance(lists, pa.ChunkedArray):  # of no chunks
-        return np.empty((0, 0))
-    lengths = np.diff(lists.offsets.to_numpy())
-    if lists.null_count or (lengths != lengths[:1]).any():
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    lengths = {int(n) for chunk in chunks for n in np.unique(np.diff(chunk.offsets.to_numpy()))}
+    if column.null_count or len(lengths) > 1:
         raise DataError(
             f"{what}: vectors of features are missing or differ in length "
-            f"({sorted(set(lengths.tolist()))[:5]}); give every row one of the same length"
+            f"({sorted(lengths)[:5]}); give every row one of the same length"
         )
-    flat = lists.flatten().to_numpy(zero_copy_only=False)
-    return np.asarray(flat).reshape(len(lists), -1)
+    # Chunk by chunk: one list array of Arrow has at most 2^31 numbers.
+    flat = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
+    return np.concatenate([one.reshape(len(at), -1) for one, at in zip(flat, chunks, strict=True)])
 
 
 def collected(rows: Any) -> pa.Table:

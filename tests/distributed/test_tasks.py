@@ -26,6 +26,7 @@ UNLIMITED = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0.0, "num_leaves"
 PARAMS: dict[str, dict[str, float]] = {"xgboost": {}, "lightgbm": UNLIMITED}
 WORK = """
 import pickle, sys, time
+from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from gbmrank.boosters.base import Part
@@ -34,6 +35,23 @@ from gbmrank.distributed.channel import connected
 from gbmrank.distributed.task_engine import TaskEngine
 from gbmrank.estimators.base import read_part
 from gbmrank.estimators.ranker_training import train
+
+class Failing:  # in one task
+    def __init__(self, inner):
+        self.inner, self.calls = inner, 0
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def __call__(self, *given):
+        self.calls += 1
+        if self.calls == 3:
+            raise ArithmeticError("of this objective")
+        return self.inner(*given)
+
 
 if __name__ == "__main__":
     folder, rank = Path(sys.argv[1]), int(sys.argv[2])
@@ -58,10 +76,39 @@ if __name__ == "__main__":
             )
             sample = Part(task["x"], RankingData.from_arrays(task["y"]))
             engine = TaskEngine(channel, sample, bool(channel.rank))
-            trained = train(task["plan"], data, {"valid": valid}, engine=engine)
+            plan = task["plan"]
+            if channel.rank == task["failing"]:
+                plan = replace(plan, objective=Failing(plan.objective))
+            trained = train(plan, data, {"valid": valid}, engine=engine)
             answer = trained.scores(task["x"]), trained.history, trained.best_round
             (folder / f"answer{channel.rank}").write_bytes(pickle.dumps(answer))
 """
+
+
+def in_processes(folder, task, awaited):
+    """Run three tasks, the second one without rows; return codes and reports of some of them."""
+    (folder / "task").write_bytes(pickle.dumps(task))
+    (folder / "work.py").write_text(WORK)
+    run = [sys.executable, str(folder / "work.py"), str(folder)]
+    piped: Any = {"stderr": subprocess.PIPE, "text": True}
+    tasks = [subprocess.Popen([*run, str(at)], **piped) for at in range(3)]
+    try:
+        told = [tasks[at].communicate(timeout=120)[1] for at in awaited]
+    finally:
+        for one in tasks:
+            one.kill()
+            one.communicate()
+    return [tasks[at].returncode for at in awaited], told
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_an_objective_that_fails_ends_its_task(tmp_path, backend):
+    """Spark then ends the others, which may wait inside the booster."""
+    plan = training_plan("pairwise", "ndcg@5", backend=backend, rounds=50, threads=1)
+    task = {"x": TASK.x, "y": TASK.y, "query": TASK.qid, "held": TASK.qid >= 40, "plan": plan}
+    codes, told = in_processes(tmp_path, {**task, "failing": 1}, awaited=[2])
+    assert codes == [1]
+    assert "ArithmeticError: of this objective" in told[0]
 
 
 @pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
@@ -79,16 +126,9 @@ def test_processes_train_the_model_of_one(tmp_path, backend, objective):
         params=PARAMS[backend],
         threads=1,
     )
-    task = {"x": x, "y": TASK.y, "query": TASK.qid, "held": held, "plan": plan}
-    (tmp_path / "task").write_bytes(pickle.dumps(task))
-    (tmp_path / "work.py").write_text(WORK)
-    run = [sys.executable, str(tmp_path / "work.py"), str(tmp_path)]
-    processes = [subprocess.Popen([*run, str(rank)]) for rank in range(3)]
-    try:
-        assert [one.wait(timeout=240) for one in processes] == [0, 0, 0]
-    finally:
-        for one in processes:
-            one.kill()
+    task = {"x": x, "y": TASK.y, "query": TASK.qid, "held": held, "plan": plan, "failing": None}
+    codes, told = in_processes(tmp_path, task, awaited=[0, 1, 2])
+    assert codes == [0, 0, 0], told
     answers = [(tmp_path / f"answer{rank}").read_bytes() for rank in (0, 1)]
     first, second = map(pickle.loads, answers)
     np.testing.assert_array_equal(first[0], second[0])

@@ -268,6 +268,24 @@ def test_cross_validation_keeps_queries_whole(spread):
     assert found.avgMetrics == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_query_that_tasks_wait_for_is_reported(spark):
+    from pyspark.sql import functions as sf
+
+    sizes = sf.when(sf.col("id") < 3000, 0).otherwise(sf.col("id") % 400)
+    rows = spark.range(24000).select(
+        sizes.alias("qid"), (sf.col("id") % 3).alias("label"), sf.col("id").alias("x")
+    )
+    with pytest.warns(gbmrank.GbmrankWarning, match=r"query 0 has 30\d\d of the \d+ rows"):
+        ranker(featuresCol=["x"], numRounds=1).fit(rows)
+
+
+def test_vectors_of_different_lengths_are_an_error(spark):
+    rows = [([1.0, 2.0], 1.0, 1), ([1.0], 0.0, 1)]
+    table = spark.createDataFrame(rows, "features array<double>, label double, qid long")
+    with pytest.raises(DataError, match=r"differ in length \(\[1, 2\]\)"):
+        ranker(featuresCol="features").fit(table)
+
+
 def test_more_tasks_than_slots_are_an_error_before_the_start(spread):
     began = time.monotonic()
     with pytest.raises(ConfigError, match=r"numWorkers=5 tasks .* 4 slots are free"):
