@@ -98,5 +98,6 @@ def ranking_objective(given: Any) -> Objective | Native | Committee:
 
 def objectives_in(target: Objective | Native | Committee) -> tuple[Objective, ...]:
     """Return gbmrank's objectives in a target; native ones are left out."""
-    members = target.members if isinstance(target, Committee) else (target,)
-    return tuple(one for one in members if isinstance(one, Objective))
+    if isinstance(target, Committee):
+        return tuple(one for one in target.members if isinstance(one, Objective))
+    return (target,) if isinstance(target, Objective) else ()

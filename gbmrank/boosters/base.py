@@ -135,7 +135,7 @@ class Job:
 
     def monitor(self, evaluate: Callable[[Any, Any], Sequence[Any]] | None = None) -> "Monitor":
         """Return the monitor that records the values of every round."""
-        names = [str(item) for item in self.metrics]
+        names = list(map(str, self.metrics))
         higher = bool(names) and self.metrics[0].higher_is_better
         monitor = Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
         monitor.report = self.report

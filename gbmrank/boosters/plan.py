@@ -290,7 +290,7 @@ def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
         cause = booster.parameters.likely_cause(params, n_rows, engine.curvature(target, data))
         message = f"{target}: all scores of every query are tied after training; {cause}"
         warn(message, NoProgressWarning)
-    else:
+    elif plan.params:
         _warn_if_starved(plan, fitted, data, engine)
 
 

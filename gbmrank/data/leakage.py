@@ -15,11 +15,12 @@ from gbmrank.data.queries import Groups
 from gbmrank.data.row_store import RowStore
 from gbmrank.data.tables import is_sparse, numeric_columns, take_rows
 from gbmrank.errors import LeakageWarning, warn
-from gbmrank.types import BoolArray, FloatArray, IntArray
+from gbmrank.types import BoolArray, IntArray
 
 _COLUMNS = 16  # that are compared; of wider tables every second, third, ...
 _ROWS = 1 << 16  # that are read at once
-_SAMPLE = 200  # queries in which columns must be equal
+_HASHED = 1 << 13  # rows that are hashed at once: they fit into the cache of a core
+_SAMPLE, _HEAD = 200, 16  # queries in whose first rows columns must be equal
 _DENSE = 4  # ids from 0 to at most this times their number only count the queries
 
 Hashes = npt.NDArray[np.uint64]
@@ -90,40 +91,35 @@ class SeenQueries:
         )
 
     def _query_hashes(self, features: Any, groups: Groups) -> Hashes:
-        first = take_rows(features, groups.offsets[:-1])
-        return _hashes(_cells(first, slice(None), _narrow(features))[:, self._constant])
+        return _hashes(_cells(features, groups.offsets[:-1], self._constant))
 
 
 def row_hashes(features: Any, columns: int = _COLUMNS) -> Hashes:
     """Return a hash of each row, of at most so many features; categories are left out."""
-    step, count = max(1, -(-features.shape[1] // columns)), features.shape[0]
-    parts = [slice(at, at + _ROWS) for at in range(0, count, _ROWS)]
-    return np.concatenate([_hashes(_cells(features, part, step)) for part in parts])
+    every = slice(None, None, max(1, -(-features.shape[1] // columns)))
+    if isinstance(features, np.ndarray):
+        return _hashes(features[:, every])
+    parts = [slice(at, at + _ROWS) for at in range(0, features.shape[0], _ROWS)]
+    return np.concatenate([_hashes(_cells(features, part, every)) for part in parts])
 
 
-def _cells(features: Any, rows: slice, step: int) -> FloatArray:
-    """Return some rows and every ``step``-th feature as numbers; categories are left out."""
-    if is_sparse(features):
-        return np.asarray(features[rows][:, ::step].toarray(), np.float64)
+def _cells(features: Any, rows: IntArray | slice, columns: IntArray | slice) -> npt.NDArray[Any]:
+    """Return some rows of some features; the features of data frames are those with numbers."""
     if isinstance(features, np.ndarray | RowStore):
-        return np.asarray(features[rows, ::step], np.float64)
-    return numeric_columns(take_rows(features, np.arange(features.shape[0])[rows]))[:, ::step]
+        return np.asarray(features[rows][:, columns])
+    if is_sparse(features):
+        return np.asarray(features[rows][:, columns].toarray())
+    return numeric_columns(take_rows(features, rows), columns)
 
 
-def _narrow(features: Any) -> int:
-    """Return which features are looked at for being constant: all, unless dense ones are too many.
-
-    >>> _narrow(np.zeros((2, 500)))
-    1
-    """
-    return max(1, -(-features.shape[1] // _COLUMNS)) if is_sparse(features) else 1
-
-
-def _hashes(cells: FloatArray) -> Hashes:
+def _hashes(cells: npt.NDArray[Any]) -> Hashes:
     """Return a hash of each row; 0.0 and -0.0 are the same."""
-    bits = (cells + 0.0).view(np.uint64)
-    bits ^= bits >> np.uint64(32)
-    return bits @ _spread_bits(cells.shape[1])
+    made, factors = np.empty(len(cells), np.uint64), _spread_bits(cells.shape[1])
+    for at in range(0, len(cells), _HASHED):
+        bits = (np.asarray(cells[at : at + _HASHED], np.float64) + 0.0).view(np.uint64)
+        bits ^= bits >> np.uint64(32)
+        made[at : at + _HASHED] = bits @ factors
+    return made
 
 
 def _spread_bits(count: int) -> Hashes:
@@ -132,16 +128,20 @@ def _spread_bits(count: int) -> Hashes:
 
 def _constant_columns(features: Any, groups: Groups) -> IntArray:
     """Return the features that are equal within queries, and not the same everywhere."""
-    several = np.flatnonzero(groups.sizes > 1)[:_SAMPLE]
+    sizes = groups.sizes
+    several = np.flatnonzero(sizes > 1)[:_SAMPLE]
     if not len(several):
         return np.zeros(0, np.int64)
-    sizes = groups.sizes[several]
-    starts = np.repeat(groups.offsets[several], sizes)
-    within = np.arange(len(starts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    cells = _cells(take_rows(features, starts + within), slice(None), _narrow(features))
-    first = np.repeat(cells[np.cumsum(sizes) - sizes], sizes, axis=0)
+    sizes = np.minimum(sizes[several], _HEAD)
+    ends = np.cumsum(sizes)
+    begins = np.repeat(ends - sizes, sizes)
+    rows = np.repeat(groups.offsets[several], sizes) + np.arange(ends[-1]) - begins
+    # All features, unless dense ones are too many.
+    step = max(1, -(-features.shape[1] // _COLUMNS)) if is_sparse(features) else 1
+    cells = _cells(features, rows, slice(None, None, step))
+    first = cells[begins]
     same = ((cells == first) | (np.isnan(cells) & np.isnan(first))).all(axis=0)
-    return np.flatnonzero(same & (cells != cells[:1]).any(axis=0))
+    return np.flatnonzero(same & (cells != cells[:1]).any(axis=0)) * step
 
 
 def _is_chance(alike: BoolArray, own: Hashes, theirs: Hashes) -> bool:

@@ -46,8 +46,8 @@ def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
 
 def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
     """Yield runs of queries with about ``_ROWS_AT_ONCE`` rows, at least one query each."""
-    first = 0
-    while first < groups.n_queries:
+    first, count = 0, groups.n_queries
+    while first < count:
         reach = groups.offsets[first] + _ROWS_AT_ONCE
         last = int(np.searchsorted(groups.offsets, reach, side="right")) - 1
         last = max(last, first + 1)

@@ -79,7 +79,7 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
     if is_sparse(table):
         table = _by_rows(table)
     elif frame is None:
-        table = _numbers(table, what)
+        return _numbers(table, what)
     elif frame.implementation.is_pandas():
         foreign = {
             name: dtype.newbyteorder("=")
@@ -136,7 +136,7 @@ def unmasked(table: Any) -> npt.NDArray[Any]:
     return np.where(np.ma.getmaskarray(table), np.nan, np.ma.getdata(table)).astype(wide)
 
 
-def take_rows(table: Any, rows: IntArray) -> Any:
+def take_rows(table: Any, rows: IntArray | slice) -> Any:
     """Return rows of a table by number, in the given order."""
     if hasattr(table, "iloc"):  # pandas, whose column names may repeat
         return table.iloc[rows]
@@ -213,10 +213,11 @@ def dense(table: Any, categories: Sequence[Sequence[Any]] = ()) -> FloatArray:
     return np.column_stack([np.asarray(each, np.float64) for each in _columns(made)])
 
 
-def numeric_columns(table: Any) -> FloatArray:
-    """Return the columns of a data frame that are not categorical, as an array."""
-    found = [column for column in _columns(table) if len(column)]
-    return np.column_stack(found) if found else np.zeros((table.shape[0], 0))
+def numeric_columns(table: Any, which: IntArray | slice) -> FloatArray:
+    """Return some of the columns of a data frame that are not categorical, as an array."""
+    found = [one for one in _frame(table).iter_columns() if not _is_category(one)]
+    taken = [as_floats(found[at].to_native(), "X") for at in np.arange(len(found))[which]]
+    return np.column_stack(taken) if taken else np.zeros((table.shape[0], 0))
 
 
 def category_codes(column: Any) -> tuple[FloatArray, Categories]:

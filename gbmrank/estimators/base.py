@@ -302,9 +302,9 @@ def read_part(table: Any, labels: Any, qid: Any, weight: Any, what: str = TRAINI
     groups = read_queries(qid, table.shape[0], what)
     try:
         values = as_floats(labels, "y", exact=True)
-        if len(values) != groups.n_rows:
-            raise DataError(f"y has {len(values)} entries, but there are {groups.n_rows} rows")
-        data = RankingData.from_arrays(values, qid=qid, weight=weight)
+        if len(values) != table.shape[0]:
+            raise DataError(f"y has {len(values)} entries, but there are {table.shape[0]} rows")
+        data = RankingData.from_arrays(values, group=groups, weight=weight)
     except DataError as error:
         raise type(error)(f"{what}: {error}") from error
     order = groups.row_order

@@ -257,6 +257,8 @@ def with_options(
     target: AbstractUtility, max_grade: float | None, threshold: float | None
 ) -> AbstractUtility:
     """Pass options to a target that has them; ``identity`` with a threshold is ``precision``."""
+    if max_grade is None and threshold is None:
+        return target
     if threshold is not None and isinstance(target, IdentityUtility):
         target = PrecisionUtility()
     known = {field.name for field in dataclasses.fields(target)}

@@ -90,7 +90,8 @@ class Registry(Generic[T]):
         return iter(sorted({*self._own, *self._presets, *self._found()}))
 
     def __contains__(self, name: str) -> bool:
-        return self._canonical(name) in set(self)
+        name = self._canonical(name)
+        return name in self._own or name in self._presets or name in self._found()
 
     @property
     def entries(self) -> Mapping[str, tuple[Entry[T], ...]]:

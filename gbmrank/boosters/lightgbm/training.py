@@ -121,10 +121,9 @@ class LightGBMFitted:
 
     def stamp(self, identity: str) -> None:
         """Store a text in the model, and truncate the model after its best round."""
-        lgb = import_lightgbm()
         text = self.booster.model_to_string(num_iteration=self._n_rounds)
         line = f"[data: {_MARK}{quote(identity, safe=_PLAIN)}]"
-        self.booster = lgb.Booster(model_str=_SLOT.sub(lambda _: line, text, count=1))
+        self.booster = type(self.booster)(model_str=_SLOT.sub(lambda _: line, text, count=1))
         self.booster.best_iteration = self._n_rounds
 
     def save(self, path: str) -> None:
