@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import hashlib
 import json
 import shutil
@@ -99,6 +100,7 @@ def run(given: argparse.Namespace) -> int:
     for rows in (train, valid):
         if rows is not None:
             rows.features.release()
+    gc.collect()  # XGBoost removes its files with the last of its data sets
     shutil.rmtree(work)
     told = _told(given, model, train)
     told["notes"] += dict.fromkeys(str(one.message) for one in said)
