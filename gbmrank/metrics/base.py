@@ -202,6 +202,8 @@ class AbstractMetric(ABC):
     """Smallest and largest value of any ranking of any query."""
     no_utility: ClassVar[str] = "its value is no sum of utilities times discounts of ranks"
     """Why it cannot be a target, and what to use; ``{k}`` is its cut-off, such as ``@10``."""
+    no_utility_theorem: ClassVar[str] = ""
+    """Where it is proven that its best order is that of no expected utility."""
     swap_kind: ClassVar[str | None] = None
     """Form of its change when two items swap ranks: a kind of ``pairs.changes``, if it has one."""
 

@@ -35,6 +35,7 @@ _ONE_ORDER = (
 _TOP_INSTEAD = (
     f"{_ONE_ORDER}a push risk (pnorm_push) favours the top, and target=wta or ndcg@1 has a theorem"
 )
+_NO_UTILITY = "Calauzenes et al. 2013, Thm 3.3"
 
 
 @final
@@ -76,7 +77,8 @@ class ERR(AbstractMetric):
     reference: ClassVar[str] = "Chapelle et al. 2009"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "cascade"
-    no_utility: ClassVar[str] = (  # Calauzenes, Usunier and Gallinari 2013, Theorem 3.3
+    no_utility_theorem: ClassVar[str] = _NO_UTILITY
+    no_utility: ClassVar[str] = (
         "no utility per item gives its best order, except where labels are independent: "
         "target=dcg; otherwise use swap(metric=err{k}) or target=ndcg{k}"
     )
@@ -162,6 +164,7 @@ class MAP(AbstractMetric):
     formula: ClassVar[str] = "sum over relevant items of precision at their rank / P"
     reference: ClassVar[str] = "McSherry and Najork 2008"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    no_utility_theorem: ClassVar[str] = _NO_UTILITY
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "block")
     swap_kind: ClassVar[str | None] = "precision"
 

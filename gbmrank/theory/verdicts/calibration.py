@@ -24,7 +24,7 @@ from gbmrank.errors import (
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import BUILTIN_OUTERS
 from gbmrank.losses.utilities import AbstractUtility, Form
-from gbmrank.metrics import ERR, MAP, AbstractMetric, PairwiseDisagreement
+from gbmrank.metrics import MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
@@ -561,12 +561,12 @@ def _other_measure(
     right = "" if independent is None else f"; it is right when {independent.condition}"
     if example is None:
         return unknown(f"no result about {measure.name} and losses that sort a utility{right}")
-    theorem = f"{_C}, Thm 3.3; " if isinstance(measure, ERR | MAP) else ""
     sentence = (
         f"the best order for {measure.name} is not that of any expected utility: what an item is "
         f"worth depends on the items above it{right}"
     )
-    return Verdict("not calibrated", None, None, theorem + _COUNTEREXAMPLE, sentence, example)
+    reference = "; ".join(filter(None, [measure.no_utility_theorem, _COUNTEREXAMPLE]))
+    return Verdict("not calibrated", None, None, reference, sentence, example)
 
 
 def _is_average_precision(measure: AbstractMetric) -> bool:
@@ -641,11 +641,11 @@ def _theorem_against(
     shape = pair_shape(template.loss)
     if not (shape.proven and shape.convex and shape.slope < 0):
         return None
+    disagrees = isinstance(measure, PairwiseDisagreement)
     if template.margin != 0.0:
         lead = template.margin == "weight" or float(template.margin) > 0
-        disagrees = isinstance(measure, PairwiseDisagreement) and seen is None
-        return "Duchi et al. 2010, Thm 12" if lead and disagrees else None
-    if isinstance(measure, PairwiseDisagreement):
+        return "Duchi et al. 2010, Thm 12" if lead and disagrees and seen is None else None
+    if disagrees:
         return "Duchi et al. 2010, Thm 11"
     strict = seen is not None and bool(np.all(np.diff(seen.discounts(3)) < 0))
     return f"Duchi et al. 2010, Thm 11; {_C}, sec. 6" if strict else None
