@@ -104,9 +104,9 @@ def _losses() -> str:
         ([_code(c.name), c.formula, _parameters(c)] for c in _own(GENERATORS)),
     )
     return (
-        f"{NOTE}\n# Losses\n\nScalar penalties; z is the margin by which the right answer leads, v "
-        "a score, and a pair of\nformulas gives the loss of a useful and of a useless item. In the "
-        "templates of pairs `squared_hinge`\nis max(1 - z, 0)^2: its t counts in `pointwise` "
+        f"{NOTE}\n# Losses\n\nScalar penalties. z is the margin by which the right answer leads, v "
+        "a score. A pair of formulas gives\nthe loss of a useful and of a useless item. In the "
+        "templates of pairs `squared_hinge` is max(1 - z, 0)^2:\nits t counts in `pointwise` "
         "alone, as `eta` does, which `squared` does not need.\n\n"
         f"{losses}\n## Generators of `bregman`\n\n{generators}"
     )
@@ -312,11 +312,12 @@ def _low_rank() -> str:
         f"{NOTE}\n# How many numbers per list a metric needs\n\nA metric that is a value per item "
         "times a discount per rank needs at most n - 1 numbers for n items, and sorting them\nis "
         "best. One that needs more has no such form, so a score per item does not say which order "
-        "is best. The table has the\nrank of the loss over all 0/1 label vectors and all orders, "
-        "rows centred (Ramaswamy, Agarwal and Tewari 2013,\nTheorem 3), and how the best order is "
-        "found from the numbers: *s* by a sort, *a* by an assignment of items to ranks,\n*e* by "
-        "enumerating the orders. 0: all orders are equal. `gbmrank.theory.low_rank(metric, items)` "
-        "gives the factors,\nthe decoder and the bound of the excess risk, `gbmrank.LowRankRanker` "
+        "is best.\n\nThe table has the rank of the loss over all 0/1 label vectors and all orders, "
+        "rows centred (Ramaswamy, Agarwal and\nTewari 2013, Theorem 3). The letter says how the "
+        "best order is found from the numbers: *s* by a sort, *a* by assigning\nitems to ranks, "
+        "*e* by enumerating the orders. 0 means that all orders are equal.\n\n"
+        "`gbmrank.theory.low_rank(metric, items)` gives the factors, the decoder and the bound of "
+        "the excess risk. `gbmrank.LowRankRanker`\n"
         f"learns the numbers with a booster.\n\n{_table(head, [*rows, graphs])}\nERR, the "
         "reciprocal rank and PTop need 2^n - n - 1 numbers, nearly as many as there are label "
         "vectors, average\nprecision n(n + 1)/2 - 2. A metric without an entry looks at more than "
