@@ -1,5 +1,8 @@
 """Objectives and metrics for boosted rankers, with calibration proofs."""
 
+import importlib as _importlib
+import sys as _sys
+import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -93,7 +96,7 @@ _LATER = {
     "Ledger": "gbmrank.explanations",
     "explain": "gbmrank.explanations",
     "metric_ledger": "gbmrank.explanations",
-    "plots": "gbmrank.plots",
+    "plots": "gbmrank.metrics.plots",
     "theory": "gbmrank.theory",
     "testing": "gbmrank.testing",
     "dask": "gbmrank.dask",
@@ -113,13 +116,21 @@ _LATER = {
 
 def __getattr__(name: str) -> _Any:
     """Import what training with an objective does not need when it is first used."""
-    import importlib
-
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(_LATER[name])
-    return module if module.__name__ == f"gbmrank.{name}" else getattr(module, name)
+    module = _importlib.import_module(_LATER[name])
+    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_LATER})
+
+
+class _Plots(_types.ModuleType):
+    """``import gbmrank.plots``, too, works without loading the room that has the plots."""
+
+    def __getattr__(self, name: str) -> _Any:
+        return getattr(_importlib.import_module("gbmrank.metrics.plots"), name)
+
+
+_sys.modules["gbmrank.plots"] = _Plots("gbmrank.plots")

@@ -28,6 +28,7 @@ from gbmrank.api.metrics import metric_list
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.plan import check_plan
 from gbmrank.boosters.supported import booster_named
+from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.distributed.rules import check_for_cluster
 from gbmrank.errors import ParameterError
 from gbmrank.estimators import GBMRanker, load
@@ -145,7 +146,7 @@ class SparkGBMRanker(_Columns, Estimator, DefaultParamsReadable, DefaultParamsWr
             labelCol="label",
             qidCol="qid",
             predictionCol="prediction",
-            backend="xgboost",
+            backend=XGBOOST.name,
             objective="pairwise(loss=logistic, target=ndcg@10)",
             metric="ndcg@10",
             numRounds=100,

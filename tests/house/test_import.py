@@ -65,6 +65,15 @@ def test_the_kit_is_found_and_not_imported_before():
     assert told == "False check_loss True"
 
 
+def test_plots_are_importable_by_every_spelling():
+    told = run_python(
+        "import sys, gbmrank.plots; early = 'gbmrank.metrics.plots' in sys.modules; "
+        "from gbmrank.plots import reliability; from gbmrank import plots; "
+        "print(early, reliability is plots.reliability)"
+    )
+    assert told == "False True"
+
+
 def test_importing_starts_no_thread():
     code = "import threading, gbmrank; print(threading.active_count())"
     assert run_python(code) == "1"

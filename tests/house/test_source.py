@@ -30,7 +30,6 @@ NAMED = {
     ("estimators/pair_ranker.py", "PairRanker.__init__"): DEFAULT,
     ("dask/ranker.py", "DaskGBMRanker.__init__"): DEFAULT,
     ("dask/distributed.py", "train"): DEFAULT,
-    ("spark/estimator.py", "SparkGBMRanker.__init__"): DEFAULT,
     ("dask/lightgbm_engine.py", ""): ENGINE,
     ("dask/xgboost_engine.py", ""): ENGINE,
     ("metrics/conventions.py", ""): "names of like=, whose conventions are set there",
