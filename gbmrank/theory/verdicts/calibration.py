@@ -336,17 +336,13 @@ def _sorted(
     narrower, labels = found
     condition = all_of(narrower, *_assumed(preserved, measure, seen))
     constant, reference = preserved.constant, preserved.reference
+    best = "highest" if measure.higher_is_better else "lowest"
+    learns = f"with enough data, this loss learns the order with the {best} expected {measure.name}"
     if condition is None:
-        sentence = (
-            f"minimisers are sorted like the expected utility of {measure.name}, which is the best "
-            f"order ({labels})"
-        )
+        sentence = f"{learns} ({labels})"
         return Verdict("calibrated", None, constant, reference, sentence)
     if narrower is None:
-        sentence = (
-            f"minimisers are sorted like the expected utility of {measure.name}, if {condition}; "
-            "no proof covers that"
-        )
+        sentence = f"{learns}, if {condition}; no proof covers that"
         return Verdict("conditional", condition, constant, reference, sentence)
     sentence = (
         f"it sorts another utility than {measure.name} asks for, but the two agree when {condition}"
@@ -474,7 +470,7 @@ def given_independent(template: AbstractObjective, measure: AbstractMetric) -> V
     condition = all_of(independent, *assumed)
     sorted_by = "the expected gain" if independent.graded else "the probability of relevance"
     sentence = (
-        f"its minimisers are sorted like {sorted_by}, which is best for {measure.name} when "
+        f"with enough data, this loss sorts by {sorted_by}, which is best for {measure.name} when "
         f"{condition}"
     )
     return Verdict("conditional", condition, None, reference, sentence)
