@@ -98,7 +98,7 @@ def run_cell(data: RankingSet, cell: Cell, folds: int, rounds: int, threads: int
     """Train all models of a booster on one split; return the values per query of all systems."""
     began = time.process_time()
     parts = [as_part(data, rows) for rows in split(data, cell.seed, cell.fold, folds)]
-    train_one = _grow_catboost if cell.backend == "catboost" else grow
+    train_one = grow_catboost if cell.backend == "catboost" else grow
     models: dict[str, list[Model]] = {}
     for objective, seeds in _wanted(data, cell.backend):
         models[_label(data, objective)] = [
@@ -202,7 +202,7 @@ def grow(
     return _judged(curves, margins, parts)
 
 
-def _grow_catboost(
+def grow_catboost(
     data: RankingSet,
     backend: str,
     what: tuple[str, int],
