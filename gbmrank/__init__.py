@@ -87,7 +87,7 @@ __all__ += list(_errors)
 # Imported on first use, below.
 __all__ += ["Comparison", "Explanation", "Front", "Ledger"]  # noqa: F405
 __all__ += ["compare", "distil", "explain", "metric_ledger"]  # noqa: F405
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 _LATER = {
