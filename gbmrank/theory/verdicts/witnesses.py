@@ -64,18 +64,20 @@ def order_witness(
     return None
 
 
-def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample | None:
-    """Return a distribution on which a loss with a kink ties items that should not tie.
+def kink_witness(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
+    """Return a distribution on which a pairwise loss with a kink ties items that should not tie.
 
     One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
     hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
     items are a thousandth apart.
     """
-    seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
-    if not pair_shape(template.loss).convex:
+    if not isinstance(template, Pairwise):
+        return None
+    shape, weights = pair_shape(template.loss), np.array([0.5, 0.3, 0.2])
+    if shape.differentiable or not shape.convex:
         return None
     distribution = Distribution(np.eye(3), weights)
-    if seen is None:
+    if view(measure) is None:
         try:
             return shown(distribution, template, measure)
         except (GbmrankError, FloatingPointError):
@@ -90,14 +92,18 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
         return None
 
 
-def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counterexample | None:
+def comparison_witness(
+    template: AbstractObjective, measure: AbstractMetric
+) -> Counterexample | None:
     """Return a distribution on which the comparison loss prefers frequent narrow wins.
 
     Labels 0/1: (0, 0, 1), (1, 0, 0) and (1, 1, 0) with probabilities 1/5, 1/2 and 3/10, on
     which a fixed margin counts as it is and the weight of an edge is 1.
     """
     vectors, p = np.array([[0.0, 0, 1], [1, 0, 0], [1, 1, 0]]), np.array([0.2, 0.5, 0.3])
-    if view(measure) is None or not pair_shape(template.loss).convex:
+    if not isinstance(template, Comparison) or view(measure) is None:
+        return None
+    if not pair_shape(template.loss).convex:
         return None
     if not template.relevant_weight > 0.0:
         return _without_loss(template, measure)
