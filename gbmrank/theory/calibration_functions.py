@@ -24,12 +24,18 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.data.columns import read_number, read_table, read_whole
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, LimitError, NumericError, ParameterError
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.composition import as_metric, as_objective, text_of
-from gbmrank.theory.distributions import Distribution, all_orders, nature_of, repeated_graphs
+from gbmrank.theory.distributions import (
+    Distribution,
+    all_orders,
+    nature_of,
+    repeated,
+    repeated_graphs,
+)
 from gbmrank.theory.minimise import FAR
 from gbmrank.theory.noise import is_low_noise
 from gbmrank.theory.user_code import isolated
@@ -341,9 +347,7 @@ def _bound(template: AbstractObjective, outcomes: FloatArray, times: int) -> Abs
         graphs = repeated_graphs(outcomes, times)
         held: Any = replace(template, preferences=graphs, normalize="none")  # type: ignore[call-arg]
         return held.bind(RankingData(np.zeros(graphs.n_rows), graphs.groups))
-    m, n = outcomes.shape
-    groups = Groups(np.arange(0, m * times * n + 1, n, dtype=np.int64))
-    return template.bind(RankingData(np.repeat(outcomes, times, axis=0).ravel(), groups))
+    return template.bind(repeated(outcomes, times))
 
 
 def _least(
@@ -639,15 +643,10 @@ def _lower_hull(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the corners of the largest convex function below points with ascending x."""
     hull: list[tuple[float, float]] = []
     for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(hull) > 1 and _not_below(hull[-2], hull[-1], point):
-            hull.pop()
+        while len(hull) > 1:
+            (x_0, y_0), (x_1, y_1) = hull[-2:]
+            if (y_1 - y_0) * (point[0] - x_0) < (x_1 - x_0) * (point[1] - y_0):
+                break
+            hull.pop()  # on or above the line of its neighbours
         hull.append(point)
     return np.array(hull)
-
-
-def _not_below(
-    first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
-) -> bool:
-    """Whether the middle one of three points is on or above the line of the others."""
-    run, rise = last[0] - first[0], last[1] - first[1]
-    return (middle[1] - first[1]) * run >= (middle[0] - first[0]) * rise

@@ -251,7 +251,7 @@ class Distribution:
     def _data(self) -> RankingData:
         if self.labels.ndim == 3:
             raise ParameterError("utilities need label vectors; this is a distribution of graphs")
-        return _repeated(self.labels, 1)
+        return repeated(self.labels)
 
     def _values(self, measure: AbstractMetric, scores: FloatArray) -> FloatArray:
         """Return the value of each label vector under each row of scores, shape (m, rows)."""
@@ -269,7 +269,7 @@ class Distribution:
         if self.labels.ndim == 2:
             if getattr(measure, "preferences", None) is not None:
                 raise _in_place_of_labels(measure.name)
-            data = _repeated(self.labels, times)
+            data = repeated(self.labels, times)
             return measure.bind(data), data.groups
         if not isinstance(measure, PairwiseDisagreement):
             raise ParameterError(
@@ -373,8 +373,8 @@ def _sums_hinges(part: AbstractObjective) -> bool:
     return not isinstance(part, Comparison) or part.margin == 0.0
 
 
-def _repeated(labels: FloatArray, times: int) -> RankingData:
-    """Make a data set in which every label vector is a query, ``times`` in a row."""
+def repeated(labels: FloatArray, times: int = 1) -> RankingData:
+    """Return data in which every label vector is a query, ``times`` in a row."""
     m, n = labels.shape
     groups = Groups(np.arange(0, m * times * n + 1, n, dtype=np.int64))
     return RankingData(np.repeat(labels, times, axis=0).ravel(), groups)

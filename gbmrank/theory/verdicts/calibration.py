@@ -35,7 +35,7 @@ from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import Counterexample, known_for
 from gbmrank.theory.noise import Answer
-from gbmrank.theory.shapes import contradictions, pair_shape
+from gbmrank.theory.shapes import contradictions, modulus_contradiction, pair_shape
 from gbmrank.theory.user_code import isolated, own_parts, sampled
 from gbmrank.theory.verdicts.forms import (
     BINARY,
@@ -46,7 +46,6 @@ from gbmrank.theory.verdicts.forms import (
     legal,
     weighs_relevance,
 )
-from gbmrank.theory.verdicts.generators import modulus_contradiction
 from gbmrank.theory.verdicts.order import (
     Preserved,
     assumed_of,
