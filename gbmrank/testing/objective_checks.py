@@ -18,6 +18,7 @@ from gbmrank.testing.checks import (
     Check,
     ObjectiveSubject,
     SkipCheck,
+    by_place,
     fail_unless,
     hold_close,
     permuted_rows,
@@ -111,10 +112,8 @@ def _frozen_bends(bound: Any, scores: FloatArray) -> tuple[FloatArray, Any]:
     """Second differences of the loss with its weights held fixed."""
 
     def slope(moved: FloatArray) -> FloatArray:
-        step, found, parts = 1e-3, np.zeros(len(scores)), query_slices()
-        for place in range(max(SIZES)):
-            queries = [q for q, n in enumerate(SIZES) if place < n]
-            rows = np.array([parts[q].start + place for q in queries])
+        step, found = 1e-3, np.zeros(len(scores))
+        for queries, rows in by_place():
             up, down = moved.copy(), moved.copy()
             up[rows] += step
             down[rows] -= step
