@@ -100,9 +100,7 @@ class Verdict:
             "reference": self.reference,
             "sentence": self.sentence,
             "uniform": None if self.uniform is None else self.uniform.reason,
-            "counterexample": None
-            if self.counterexample is None
-            else self.counterexample.as_dict(),
+            "counterexample": self.counterexample and self.counterexample.as_dict(),
         }
 
 
