@@ -115,9 +115,12 @@ class CalibrationFunction:
         return float(np.interp(given, hull[:, 1], hull[:, 0]))
 
     def constants(self, *, estimate: bool = False) -> FloatArray:
-        """Return ``eps / sqrt(delta(eps))``: the c of a bound ``c sqrt(excess)``, per value."""
+        """Return ``eps / sqrt(delta(eps))``: the c of a bound ``c sqrt(excess)``, per value.
+
+        NaN where all orders are equally good.
+        """
         values = self.upper if estimate else self.lower
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.eps / np.sqrt(values), np.float64)
 
 

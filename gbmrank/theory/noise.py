@@ -14,6 +14,7 @@ import numpy as np
 
 from gbmrank.data.columns import check_graphs, read_square, read_table
 from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError
 from gbmrank.types import ArrayLike, FloatArray
 
@@ -276,10 +277,10 @@ def independence(
             f"judgments are 0 or 1 (or labels, with threshold=), one row per item and one column "
             f"per judge, {_JUDGES} judges at least; got an array of shape {table.shape}"
         )
-    sizes = [len(table)] if group is None else read_table(group, "group").astype(int).tolist()
+    offsets = Groups.read(len(table), group, None).offsets
     total, pairs, worst, at = 0.0, 0, 0.0, (0, 0)
-    for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
-        rows = np.arange(end - size, end)
+    for begin, end in itertools.pairwise(offsets.tolist()):
+        rows = np.arange(begin, end)
         rows = rows[np.ptp(table[rows], axis=1) > 0]
         if len(rows) < 2:
             continue
