@@ -128,11 +128,7 @@ def project(distribution: str) -> str:
 
 def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
     """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
-
-    def read() -> Iterable[importlib.metadata.EntryPoint]:
-        return [point for point in _points(group) if _is_allowed(origin_of(point.dist))]
-
-    return read
+    return lambda: [point for point in _points(group) if _is_allowed(origin_of(point.dist))]
 
 
 def unreadable() -> list[tuple[Origin, Exception]]:

@@ -15,7 +15,7 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -148,7 +148,7 @@ def shown(
     found = distribution.minimiser(template) if found is None else found
     if not found.attained:
         return None
-    scores = _without_noise(found.scores)
+    scores = tied(found.scores, 1e-7 * (1.0 + np.abs(found.scores)))
     best = best_tiers(distribution, measure)
     regret = abs(best.value - distribution.value(measure, scores))
     if not regret >= margin * max(abs(best.value), 1e-3) or best.tiers is None:
@@ -156,16 +156,24 @@ def shown(
     gap = _gap(distribution.risk(template), nature_of(template), found, best.tiers)
     if gap is None:
         return None
-    return Counterexample(
-        loss_text(template),
-        text_of(measure),
-        _tupled(distribution.labels.tolist()),
-        tuple(distribution.probabilities.tolist()),
-        tuple(float(f"{s:.7g}") for s in scores),
-        regret,
-        gap,
-        best.order,
+    texts = loss_text(template), text_of(measure)
+    return stated(texts, distribution, (scores, regret, gap, best.order), (17, 7))
+
+
+def stated(
+    texts: tuple[str, str],
+    distribution: Distribution,
+    found: tuple[FloatArray, float, float | None, Iterable[int]],
+    digits: tuple[int, int],
+) -> Counterexample:
+    """Return a counterexample with probabilities and scores rounded to so many digits."""
+    scores, regret, gap, order = found
+    p, s = (
+        tuple(float(f"{one:.{places}g}") for one in column)
+        for column, places in zip((distribution.probabilities, scores), digits, strict=True)
     )
+    labels, best = _tupled(distribution.labels.tolist()), tuple(map(int, order))
+    return Counterexample(*texts, labels, p, s, regret, gap, best)
 
 
 @functools.cache
@@ -255,7 +263,7 @@ def _verified_padding(
     risk = pair_risk(template.loss, joined)
     found = minimise(risk, small + 1, nature)
     wanted, seen = distribution.expected_utilities(measure), view(measure)
-    scores = _without_noise(found.scores)[owner]
+    scores = tied(found.scores, 1e-7 * (1.0 + np.abs(found.scores)))[owner]
     scores = scores - scores.mean()
     if seen is None or not found.attained:
         return None
@@ -273,16 +281,8 @@ def _verified_padding(
     gap = _gap(risk, nature, found, (tiers,))
     if gap is None:
         return None
-    return Counterexample(
-        loss_text(template),
-        text_of(measure),
-        _tupled(distribution.labels.tolist()),
-        tuple(float(f"{p:.9g}") for p in distribution.probabilities),
-        tuple(float(f"{s:.7g}") for s in scores),
-        regret,
-        gap,
-        tuple(order.tolist()),
-    )
+    texts = loss_text(template), text_of(measure)
+    return stated(texts, distribution, (scores, regret, gap, order), (9, 7))
 
 
 def _pair_weights(distribution: Distribution, template: Any) -> FloatArray:
@@ -410,12 +410,11 @@ def _same_values(example: Counterexample, measure: AbstractMetric) -> bool:
     return np.array_equal(mine, its)
 
 
-def _without_noise(scores: np.ndarray) -> np.ndarray:
-    """Tie scores that differ by less than the accuracy of the minimiser."""
-    order = np.argsort(scores, kind="stable")
-    cleaned = scores.copy()
-    for low, high in itertools.pairwise(order):
-        if scores[high] - scores[low] <= 1e-7 * (1.0 + abs(scores[high])):
+def tied(values: FloatArray, noise: FloatArray) -> FloatArray:
+    """Tie values that exceed the next smaller one by no more than noise."""
+    cleaned = values.copy()
+    for low, high in itertools.pairwise(np.argsort(values, kind="stable")):
+        if values[high] - values[low] <= noise[high]:
             cleaned[high] = cleaned[low]
     return cleaned
 

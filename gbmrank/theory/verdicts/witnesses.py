@@ -22,7 +22,7 @@ from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.composition import cut_off, text_of
-from gbmrank.theory.counterexamples import Counterexample, shown
+from gbmrank.theory.counterexamples import Counterexample, shown, stated, tied
 from gbmrank.theory.distributions import Distribution, all_orders, pair_risk
 from gbmrank.theory.minimise import Nature, Risk, minimise, minimise_in_tiers
 from gbmrank.theory.shapes import pair_shape
@@ -196,21 +196,13 @@ def _judged(
     phi = seen.discounts(distribution.n_items)
     best = order_value(wanted, phi, wanted)
     # Break ties of the minimiser in favour of the metric.
-    order = np.lexsort((-wanted, -_without_rounding(sorted_by)))
+    rounding = np.full(len(sorted_by), _MARGIN * np.abs(sorted_by).max())
+    order = np.lexsort((-wanted, -tied(sorted_by, rounding)))
     regret = best - float(phi @ wanted[order])
     if regret <= _MARGIN * max(abs(best), 1e-9):
         return None
     best_order = np.argsort(-wanted, kind="stable")
     return _example(distribution, pair, (sorted_by, regret, best_order), None)
-
-
-def _without_rounding(values: FloatArray) -> FloatArray:
-    """Tie values that differ by rounding only, for a readable example."""
-    order, cleaned = np.argsort(values), values.copy()
-    for low, high in itertools.pairwise(order):
-        if values[high] - values[low] <= _MARGIN * np.abs(values).max():
-            cleaned[high] = cleaned[low]
-    return cleaned
 
 
 def _among_mixtures(
@@ -292,13 +284,5 @@ def _example(
     distribution: Distribution, pair: Pair, found: tuple[FloatArray, float, IntArray], gap: Any
 ) -> Counterexample:
     scores, regret, order = found
-    return Counterexample(
-        text_of(pair[0]),
-        text_of(pair[1]),
-        tuple(map(tuple, distribution.labels.tolist())),
-        tuple(float(f"{p:.6g}") for p in distribution.probabilities),
-        tuple(float(f"{s:.6g}") for s in scores),
-        float(regret),
-        gap,
-        tuple(order.tolist()),
-    )
+    texts = text_of(pair[0]), text_of(pair[1])
+    return stated(texts, distribution, (scores, float(regret), gap, order), (6, 6))
