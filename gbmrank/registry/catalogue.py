@@ -167,10 +167,14 @@ class Registry(Generic[T]):
             return name
         return f"{origin.distribution}:{name}"
 
-    def preset(self, name: str) -> Spec | None:
-        """Return the composition of a preset, or None."""
-        text = self._presets.get(self._canonical(name))
-        return None if text is None else parse(text)
+    def preset(self, name: str, k: object = None) -> Spec | None:
+        """Return the composition of a preset, the one with a cut-off if k is one, or None."""
+        distribution, _, bare = name.rpartition(":")
+        if distribution and project(distribution) != "gbmrank":
+            return None
+        texts = self._presets if k is None else self._cut_presets
+        text = texts.get(self._canonical(bare))
+        return None if text is None else parse(text.format(k=k))
 
     def warn_if_shadowed(self, name: str) -> None:
         """Warn once if an installed plugin has the name of a preset; the preset wins."""
@@ -184,11 +188,6 @@ class Registry(Generic[T]):
                 f"used; write '{origin.distribution}:{key}' to use it, or uninstall the plugin",
                 GbmrankWarning,
             )
-
-    def cut_preset(self, name: str, k: object) -> Spec | None:
-        """Return the composition of a preset with a cut-off, or None."""
-        text = self._cut_presets.get(self._canonical(name))
-        return None if text is None else parse(text.format(k=k))
 
     def register(self, cls: Any) -> Any:
         """Register a class (or the function of a loss) for this process; use as a decorator.
