@@ -197,12 +197,8 @@ def _linear_engine(subject: LossSubject) -> None:
     slow = objective("comparison", loss=loss, engine="pairs")
     rng = np.random.default_rng(4)
     labels, scores = rng.integers(0, 2, 600).astype(float), 2.0 * rng.normal(size=600)
-    for what, one, two in zip(
-        ("gradient", "Hessian"),
-        fast.gradients(labels, scores),
-        slow.gradients(labels, scores),
-        strict=True,
-    ):
+    found, expected = fast.gradients(labels, scores), slow.gradients(labels, scores)
+    for what, one, two in zip(("gradient", "Hessian"), found, expected, strict=True):
         hold_close(f"{what} of the linear-time engine", one, two, 1e-7, np.abs(two).max())
 
 

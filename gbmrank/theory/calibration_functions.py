@@ -205,17 +205,17 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
         problem = _Problem(template, measure, outcomes)
     cones = problem.cones if allowed is None else all_orders(problem.n)
     parts = [_solved(_Corners(problem, order, allowed), wanted, most, say) for order in cones]
-    lower = np.min([one[0] for one in parts], axis=0)
-    upper = np.min([one[1] for one in parts], axis=0)
-    best = np.argmin([one[1] for one in parts], axis=0)
-    worst = tuple(Distribution(outcomes, parts[b][2][e]) for e, b in enumerate(best.tolist()))
-    used = sum(one[3] for one in parts)
-    return CalibrationFunction(wanted, lower, upper, problem.largest, certified, used, worst)
+    lower, upper, found, used = zip(*parts, strict=True)
+    best = np.argmin(upper, axis=0)
+    worst = tuple(Distribution(outcomes, found[b][e]) for e, b in enumerate(best.tolist()))
+    ends = np.min(lower, axis=0), np.min(upper, axis=0)
+    return CalibrationFunction(wanted, *ends, problem.largest, certified, sum(used), worst)
 
 
 def _outcomes(items: int, grades: ArrayLike, graphs: ArrayLike | None) -> FloatArray:
-    n = read_whole(items, "items", 2) if graphs is None else 0
-    if graphs is not None:
+    if graphs is None:
+        n = read_whole(items, "items", 2)
+    else:
         table = read_table(graphs, "graphs")
         if table.ndim != 3 or table.shape[1] != table.shape[2] or not len(table):
             raise DataError(f"graphs have shape (m, n, n), got {table.shape}")
@@ -429,11 +429,8 @@ def _newton(
 
 def _cone(order: IntArray, shift: bool) -> FloatArray:
     """Return M: scores M x are sorted like an order when all but a level are not negative."""
-    n = len(order)
-    way = np.zeros((n, n))
+    way = (np.argsort(order)[:, None] < np.arange(len(order))).astype(np.float64)
     way[:, 0] = 1.0
-    for j in range(1, n):
-        way[order[:j], j] = 1.0
     return way[:, 1:] if shift else way
 
 
