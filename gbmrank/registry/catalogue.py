@@ -227,10 +227,10 @@ class Registry(Generic[T]):
         self._warned.clear()
 
     def _add(self, cls: type[T], origin: Origin) -> None:
-        names = (class_name(cls), *getattr(cls, "aliases", ()))
-        if names[0] in self._presets:
-            raise RegistrationError(f"the {self.kind} name {names[0]!r} is a preset of gbmrank")
+        names = [_lowered(name) for name in (class_name(cls), *getattr(cls, "aliases", ()))]
         for name in names:
+            if name in self._presets:
+                raise RegistrationError(f"the {self.kind} name {name!r} is a preset of gbmrank")
             taken = self._own.get(self._aliases.get(name, name))
             if taken is not None and not _same_class(taken, cls):
                 raise RegistrationError(
