@@ -139,5 +139,6 @@ def _disagreement(metric: PairwiseDisagreement) -> View:
         below = data.groups.spread(data.groups.sizes) - 1.0 - place
         return -query_sums(values[rows_by_value(values, data.groups)] * below, data.groups)
 
-    phi: Callable[[int], FloatArray] = lambda n: np.arange(n - 1.0, -1.0, -1.0)  # noqa: E731
-    return View(utility.values, phi, offsets, utility.form, sign=-1.0)
+    return View(
+        utility.values, lambda n: np.arange(n - 1.0, -1.0, -1.0), offsets, utility.form, sign=-1.0
+    )

@@ -354,16 +354,13 @@ def assumed_of_regulariser(regulariser: AbstractRegulariser) -> tuple[Assumed, .
 
 
 def _mix(objective: Mix) -> Preserved | None:
-    parts = [preserved_order(part) for part in objective.parts]
-    first = parts[0]
-    if first is None:
+    parts = [part for part in map(preserved_order, objective.parts) if part is not None]
+    if len(parts) < len(objective.parts):
         return None
+    first = joined = parts[0]
     if len(parts) == 1:
         return replace(first, constant=None)
-    joined = first
     for part in parts[1:]:
-        if part is None:
-            return None
         labels = common(joined.labels, part.labels)
         found = [alike(first.form, part.form, each) for each in labels]
         if not found or any(not one.holds and one.up_to is None for one in found):
@@ -372,12 +369,12 @@ def _mix(objective: Mix) -> Preserved | None:
         limits += [k for k in (joined.up_to, part.up_to) if k is not None]
         assumed = tuple(dict.fromkeys(joined.assumed + part.assumed))
         joined = replace(joined, labels=labels, up_to=min(limits, default=None), assumed=assumed)
-    if not all(part is not None and part.in_sums for part in parts):
+    if not all(part.in_sums for part in parts):
         return None
 
     def utilities(data: RankingData) -> FloatArray:
         """Those of the first part, for labels that all parts support."""
-        first, *_ = [part.utilities(data) for part in parts if part is not None]
+        first, *_ = [part.utilities(data) for part in parts]
         return first
 
     reference = f"{_THEOREM}, for sums of losses"

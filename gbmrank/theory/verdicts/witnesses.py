@@ -157,8 +157,9 @@ def cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int,
     """Return the cut-offs of a metric and of all targets, including those in sums."""
     parts = template.parts if isinstance(template, Mix) else ()
     inside = {k for part in parts for k in cut_offs(part, measure)}
-    held = (measure, *filter(None, [getattr(template, "target", None)]))
-    return tuple(sorted({*inside, *(k for k in map(cut_off, held) if k is not None)}))
+    target = getattr(template, "target", None)
+    own = map(cut_off, (measure,) if target is None else (measure, target))
+    return tuple(sorted({*inside, *(k for k in own if k is not None)}))
 
 
 def _solved(
