@@ -42,6 +42,7 @@ from gbmrank.registry.entry_points import (
     check_class,
     class_name,
     installed,
+    origin_of,
     project,
 )
 from gbmrank.registry.spec import Spec, parse
@@ -96,14 +97,11 @@ class Registry(Generic[T]):
     @property
     def entries(self) -> Mapping[str, tuple[Entry[T], ...]]:
         """Read-only view of the entries by name; several if distributions clash."""
-        merged: dict[str, tuple[Entry[T], ...]] = {
-            name: (entry,) for name, entry in self._own.items()
-        }
+        own = dict(self._own)
         for name, text in self._presets.items():
-            template = parse(text).name
-            merged[name] = (
-                Entry(name, self.kind, _own_origin(), functools.partial(self.get, template)),
-            )
+            load = functools.partial(self.get, parse(text).name)
+            own[name] = Entry(name, self.kind, _own_origin(), load)
+        merged: dict[str, tuple[Entry[T], ...]] = {name: (entry,) for name, entry in own.items()}
         for name, found in self._found().items():
             merged[name] = merged.get(name, ()) + found
         return MappingProxyType(dict(sorted(merged.items())))
@@ -145,11 +143,8 @@ class Registry(Generic[T]):
         """
         bare = _lowered(name.partition("@")[0].rpartition(":")[2])
         cut = re.fullmatch(r"(.*[a-z])_?(\d{1,9})", bare)
-        if (
-            cut is not None
-            and cut[1] in self
-            and "k" in inspect.signature(self.get(cut[1])).parameters
-        ):
+        known = cut is not None and cut[1] in self
+        if cut and known and "k" in inspect.signature(self.get(cut[1])).parameters:
             return [f"{cut[1]}@{cut[2]}"]
         called = [other for other in _OTHER_NAMES.get(bare, ()) if other in self]
         if called:
@@ -172,11 +167,14 @@ class Registry(Generic[T]):
             return name
         return f"{origin.distribution}:{name}"
 
-    def preset(self, name: str) -> Spec | None:
-        """Return the composition of a preset, or None."""
-        lowered = _lowered(name)
-        text = self._presets.get(self._aliases.get(lowered, lowered))
-        return None if text is None else parse(text)
+    def preset(self, name: str, k: object = None) -> Spec | None:
+        """Return the composition of a preset, the one with a cut-off if k is one, or None."""
+        distribution, _, bare = name.rpartition(":")
+        if distribution and project(distribution) != "gbmrank":
+            return None
+        texts = self._presets if k is None else self._cut_presets
+        text = texts.get(self._canonical(bare))
+        return None if text is None else parse(text.format(k=k))
 
     def warn_if_shadowed(self, name: str) -> None:
         """Warn once if an installed plugin has the name of a preset; the preset wins."""
@@ -190,11 +188,6 @@ class Registry(Generic[T]):
                 f"used; write '{origin.distribution}:{key}' to use it, or uninstall the plugin",
                 GbmrankWarning,
             )
-
-    def cut_preset(self, name: str, k: object) -> Spec | None:
-        """Return the composition of a preset with a cut-off, or None."""
-        text = self._cut_presets.get(self._canonical(name))
-        return None if text is None else parse(text.format(k=k))
 
     def register(self, cls: Any) -> Any:
         """Register a class (or the function of a loss) for this process; use as a decorator.
@@ -211,7 +204,9 @@ class Registry(Generic[T]):
             for name in (class_name(made), *getattr(made, "aliases", ()))
             for entry in self._found().get(_lowered(name), ())
         ]
-        if any(_is_from(entry, made) for entry in offered):
+        package = made.__module__.partition(".")[0]
+        points = [entry.load.point for entry in offered if isinstance(entry.load, Loader)]
+        if any(getattr(each, "module", "").partition(".")[0] == package for each in points):
             return cls
         name = self._canonical(class_name(made))
         own = self._own.get(name)
@@ -232,10 +227,10 @@ class Registry(Generic[T]):
         self._warned.clear()
 
     def _add(self, cls: type[T], origin: Origin) -> None:
-        names = (class_name(cls), *getattr(cls, "aliases", ()))
-        if names[0] in self._presets:
-            raise RegistrationError(f"the {self.kind} name {names[0]!r} is a preset of gbmrank")
+        names = [_lowered(name) for name in (class_name(cls), *getattr(cls, "aliases", ()))]
         for name in names:
+            if name in self._presets:
+                raise RegistrationError(f"the {self.kind} name {name!r} is a preset of gbmrank")
             taken = self._own.get(self._aliases.get(name, name))
             if taken is not None and not _same_class(taken, cls):
                 raise RegistrationError(
@@ -259,7 +254,9 @@ class Registry(Generic[T]):
         return self._plugins
 
     def _plugin_entry(self, point: importlib.metadata.EntryPoint) -> Entry[T]:
-        def validated(given: Any, origin: Origin) -> type[T]:
+        origin = origin_of(point.dist)
+
+        def validated(given: Any) -> type[T]:
             loaded: type[T] = self._as_class(given, point.name)
             check_class(self.kind, self.base, loaded, str(origin))
             if class_name(loaded) != point.name:
@@ -270,8 +267,8 @@ class Registry(Generic[T]):
             self._origins[loaded] = origin
             return loaded
 
-        loader = Loader(self.kind, point, validated)
-        return Entry(point.name, self.kind, loader.origin, loader)
+        loader = Loader(self.kind, point, origin, validated)
+        return Entry(point.name, self.kind, origin, loader)
 
     def _as_class(self, given: Any, name: str | None = None) -> Any:
         """Convert a plain function to a class if this kind allows functions (losses)."""
@@ -289,13 +286,6 @@ def _same_class(taken: Entry[Any], cls: type) -> bool:
     known = taken.load()
     again = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
     return known is cls or (again and taken.origin == _THIS_PROCESS)
-
-
-def _is_from(entry: Entry[Any], cls: type) -> bool:
-    """Whether a class belongs to the package of an entry point; imports nothing."""
-    point = entry.load.point if isinstance(entry.load, Loader) else None
-    package = str(getattr(point, "module", "")).partition(".")[0]
-    return bool(package) and cls.__module__.partition(".")[0] == package
 
 
 @functools.cache

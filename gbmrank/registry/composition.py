@@ -98,10 +98,9 @@ def _preset(registry: Registry[Any], name: str, given: dict[str, object]) -> Spe
     if preset is None:
         return None
     registry.warn_if_shadowed(name)
-    cut = registry.cut_preset(name, given["k"]) if "k" in given else None
-    if cut is not None:
-        del given["k"]
-    return cut or preset
+    if "k" in given and registry.preset(name, k=1) is not None:
+        preset = registry.preset(name, given.pop("k"))
+    return preset
 
 
 def spec_of(item: object) -> Spec:

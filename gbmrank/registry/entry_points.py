@@ -83,24 +83,16 @@ class Entry(Generic[T]):
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Loader(Generic[T]):
-    """Loads one entry point on the first call; a failure is kept as status and retried.
+    """Loads one entry point on the first call; a failure is kept as status and retried."""
 
-    ``validated`` converts the loaded object to a class and checks it; it may raise anything.
-    """
-
-    __slots__ = ("_loaded", "kind", "origin", "point", "status", "validated")
-
-    def __init__(
-        self,
-        kind: str,
-        point: importlib.metadata.EntryPoint,
-        validated: Callable[[Any, Origin], type[T]],
-    ) -> None:
-        self.kind, self.point, self.validated = kind, point, validated
-        self.origin = _origin(point.dist)
-        self.status = Status("not loaded")
-        self._loaded: type[T] | None = None
+    kind: str
+    point: importlib.metadata.EntryPoint
+    origin: Origin
+    validated: Callable[[Any], type[T]]  # converts what is loaded to a class; may raise anything
+    status: Status = Status("not loaded")
+    _loaded: type[T] | None = None
 
     def __call__(self) -> type[T]:
         """Return the class, or raise a PluginError that names the distribution."""
@@ -111,7 +103,7 @@ class Loader(Generic[T]):
                     with _LOADING, contextlib.redirect_stdout(sys.stderr):
                         loaded = self.point.load()
                     _check_api(self.point, self.origin)
-                    self._loaded = self.validated(loaded, self.origin)
+                    self._loaded = self.validated(loaded)
             except PluginError as error:
                 self.status = Status("broken", error)
                 if self.origin.distribution in str(error):
@@ -136,24 +128,23 @@ def project(distribution: str) -> str:
 
 def installed(group: str) -> Callable[[], Iterable[importlib.metadata.EntryPoint]]:
     """Entry points of a group, filtered by ``GBMRANK_PLUGINS`` (0, or allowed distributions)."""
-
-    def read() -> Iterable[importlib.metadata.EntryPoint]:
-        return [point for point in _points(group) if _is_allowed(_origin(point.dist))]
-
-    return read
+    return lambda: [point for point in _points(group) if _is_allowed(origin_of(point.dist))]
 
 
 def unreadable() -> list[tuple[Origin, Exception]]:
     """Return the allowed plugin distributions whose entry points cannot be read, with the error."""
     found = []
     for dist in _distributions():
-        origin = _origin(dist)
+        origin = origin_of(dist)
         if not _is_allowed(origin):
             continue
         try:
             list(dist.entry_points)
         except Exception as error:  # another package's file may be malformed in any way
-            text = _entry_text(dist)
+            try:
+                text = dist.read_text("entry_points.txt") or ""
+            except UnicodeDecodeError as unreadable_text:
+                text = unreadable_text.object.decode("utf-8", "replace")
             if any(f"[{group}]" in text for group in _GROUPS):
                 found.append((origin, error))
     return found
@@ -196,13 +187,6 @@ def _is_allowed(origin: Origin) -> bool:
     return not allowed or (allowed != "0" and project(origin.distribution) in names)
 
 
-def _entry_text(dist: importlib.metadata.Distribution) -> str:
-    try:
-        return dist.read_text("entry_points.txt") or ""
-    except UnicodeDecodeError as error:
-        return error.object.decode("utf-8", "replace")
-
-
 def _points(group: str) -> list[importlib.metadata.EntryPoint]:
     """Return the entry points of a group, skipping files that cannot be read."""
     try:
@@ -219,13 +203,13 @@ def _distributions() -> Iterator[importlib.metadata.Distribution]:
     """Yield all distributions; of two with the same name, the first on the path."""
     seen = set()
     for dist in importlib.metadata.distributions():
-        name = project(_origin(dist).distribution)
+        name = project(origin_of(dist).distribution)
         if name not in seen:
             seen.add(name)
             yield dist
 
 
-def _origin(dist: importlib.metadata.Distribution | None) -> Origin:
+def origin_of(dist: importlib.metadata.Distribution | None) -> Origin:
     """Return name and version; without metadata, the folder instead of the name."""
     if dist is None:
         return Origin("unknown", "")

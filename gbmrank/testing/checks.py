@@ -8,7 +8,7 @@ import functools
 import importlib.util
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -25,6 +25,7 @@ from gbmrank.metrics import AbstractBoundMetric, AbstractMetric, Ranked
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.composition import build
+from gbmrank.registry.entry_points import with_article
 from gbmrank.registry.spec import parse
 from gbmrank.types import FloatArray, IntArray
 
@@ -100,9 +101,9 @@ class Report:
         return self
 
     def __str__(self) -> str:
-        head = f"{self.kind} {self.subject}: "
         count = len(self.results)
-        head += f"{len(self.failed)} of {count} checks failed" if self.failed else "ok"
+        found = f"{len(self.failed)} of {count} checks failed" if self.failed else "ok"
+        head = f"{self.kind} {self.subject}: {found}"
         return "\n".join([head, *(f"  {one}" for one in self.results)])
 
 
@@ -136,6 +137,15 @@ def derivative(function: Callable[[float], Any], at: float, step: float = STEP) 
     return _differences(lambda by: np.asarray(function(at + by), dtype=np.float64), step)
 
 
+def by_place() -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the first rows of the queries, then the second ones and so on, with their queries."""
+    sizes = np.array(SIZES)
+    starts = np.cumsum(sizes) - sizes
+    for place in range(max(SIZES)):
+        queries = np.flatnonzero(place < sizes)
+        yield queries, starts[queries] + place
+
+
 def row_derivatives(
     evaluate: Callable[[FloatArray], FloatArray], scores: FloatArray
 ) -> tuple[FloatArray, Any]:
@@ -146,10 +156,7 @@ def row_derivatives(
     without a kink.
     """
     slopes, trusted = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
-    parts = query_slices()
-    for place in range(max(SIZES)):
-        queries = [q for q, n in enumerate(SIZES) if place < n]
-        rows = np.array([parts[q].start + place for q in queries])
+    for queries, rows in by_place():
 
         def moved(by: float, rows: Any = rows, queries: Any = queries) -> FloatArray:
             shifted = scores.copy()
@@ -307,7 +314,7 @@ def kind_of(given: Any) -> str:
     if not found:
         raise ConformanceError(f"there is no loss, objective or metric {name!r}")
     if len(found) > 1:
-        kinds = " and ".join(f"an {kind}" if kind == "objective" else f"a {kind}" for kind in found)
+        kinds = " and ".join(map(with_article, found))
         raise ConformanceError(f"{name!r} is {kinds}; give kind={found[0]!r}")
     return found[0]
 

@@ -1,10 +1,11 @@
 """The conformance kit: all checks of a kind on one loss, objective or metric."""
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any
 
 from gbmrank.errors import GbmrankWarning, ParameterError
 from gbmrank.testing.checks import (
@@ -174,36 +175,26 @@ def parametrize_checks(
     for subject in subjects:
         found = kind or kind_of(subject)
         _check_names(found, expected_failures)
-        cases += [
-            pytest.param(_Case(found, subject, grades, check, expected_failures), id=name)
-            for check in CHECKS[found]
-            for name in (f"{getattr(subject, '__name__', subject)}-{check.name}",)
-        ]
+        name = getattr(subject, "__name__", subject)
+        for check in CHECKS[found]:
+            case = functools.partial(_run, found, subject, grades, check, expected_failures)
+            cases.append(pytest.param(case, id=f"{name}-{check.name}"))
     return pytest.mark.parametrize("check", cases)
 
 
-@final
-class _Case:
-    """One check of one subject; calling it passes, fails, skips or xfails."""
+def _run(kind: str, subject: Any, grades: Any, check: Check, expected: Mapping[str, str]) -> None:
+    """Run one check of one subject as a test, which passes, fails, skips or xfails."""
+    import pytest
 
-    def __init__(
-        self, kind: str, subject: Any, grades: Any, check: Check, expected: Mapping[str, str]
-    ) -> None:
-        self.kind, self.subject, self.grades = kind, subject, grades
-        self.check, self.expected = check, expected
-
-    def __call__(self) -> None:
-        import pytest
-
-        with _without_warnings_of_losses():
-            ready = _read(self.kind, self.subject, self.grades)
-            result = _result(self.check, ready, self.expected)
-        if result.outcome == "failed":
-            raise ConformanceError(f"{self.kind} {_shown(ready)}: {result}")
-        if result.outcome == "skipped":
-            pytest.skip(result.message)
-        if result.outcome == "expected":
-            pytest.xfail(result.message)
+    with _without_warnings_of_losses():
+        ready = _read(kind, subject, grades)
+        result = _result(check, ready, expected)
+    if result.outcome == "failed":
+        raise ConformanceError(f"{kind} {_shown(ready)}: {result}")
+    if result.outcome == "skipped":
+        pytest.skip(result.message)
+    if result.outcome == "expected":
+        pytest.xfail(result.message)
 
 
 @contextlib.contextmanager

@@ -92,12 +92,11 @@ def _permutation(subject: MetricSubject) -> None:
     for what, scores in (("scores", scores_of()), ("tied scores", np.sign(scores_of()))):
         if what == "tied scores" and subject.metric.measure.ties == "index":
             continue
-        hold_close(
-            f"value after a permutation of rows, {what}",
+        found, expected = (
             subject.values(labels[order], scores[order]),
             subject.values(labels, scores),
-            _EXACT,
         )
+        hold_close(f"value after a permutation of rows, {what}", found, expected, _EXACT)
 
 
 def _query_independence(subject: MetricSubject) -> None:
@@ -112,10 +111,10 @@ def _weights(subject: MetricSubject) -> None:
     labels, scores = subject.labels(), scores_of()
     weight = np.linspace(0.5, 3.0, len(SIZES))
     found = subject.metric.score(labels, scores, group=SIZES, weight=weight)
-    values = subject.values(labels, scores)
-    known = ~np.isnan(values)
     if subject.metric.measure.empty != "skip":
         raise SkipCheck("undefined queries count")
+    values = subject.values(labels, scores)
+    known = ~np.isnan(values)
     expected = np.average(values[known], weights=weight[known])
     hold_close("score with weights of queries", [found], [expected], _EXACT)
 
@@ -135,9 +134,7 @@ def _equal_labels(subject: MetricSubject) -> None:
 def _extremes(subject: MetricSubject) -> None:
     labels, scores = subject.labels(), scores_of()
     values = subject.values(labels, scores)
-    for factor in (1e-290, 1e290):
-        if subject.metric.measure.dtype != "float64":
-            continue
+    for factor in (1e-290, 1e290) if subject.metric.measure.dtype == "float64" else ():
         hold_close(f"value of scores times {factor:g}", subject.values(labels, scores * factor),
                    values, 0.0)  # fmt: skip
 

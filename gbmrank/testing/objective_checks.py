@@ -18,6 +18,7 @@ from gbmrank.testing.checks import (
     Check,
     ObjectiveSubject,
     SkipCheck,
+    by_place,
     fail_unless,
     hold_close,
     permuted_rows,
@@ -54,9 +55,8 @@ def _hold_slopes(subject: ObjectiveSubject, bound: AbstractBound, what: str) -> 
     """Fail unless gradients are the derivatives of the loss."""
     scores = scores_of()
     grad, _ = bound.gradients(scores)
-    frozen = subject.objective.template.gradient == "frozen_weights"
     evaluate: Any = bound.losses
-    if frozen:
+    if subject.objective.template.gradient == "frozen_weights":
         losses: Any = getattr(bound, "frozen_losses", None)
         fail_unless(
             losses is not None,
@@ -92,17 +92,13 @@ def _hessian(subject: ObjectiveSubject) -> None:
         "differences of two widths disagree (does it change from call to call?)",
     )
     scale = 1e-4 * np.abs(bends).max(initial=1e-12)
+    hess, bends = hess[trusted], bends[trusted]
     if trait == "exact":
-        hold_close(
-            "Hessian of the trait exact, against differences of the gradient",
-            hess[trusted],
-            bends[trusted],
-            1e-4,
-            scale,
-        )
-    short = bends[trusted] - hess[trusted] - 1e-4 * scale
+        what = "Hessian of the trait exact, against differences of the gradient"
+        hold_close(what, hess, bends, 1e-4, scale)
+    short = bends - hess - 1e-4 * scale
     fail_unless(
-        (short <= 1e-6 * np.abs(bends[trusted])).all(),
+        (short <= 1e-6 * np.abs(bends)).all(),
         f"a Hessian of the trait bound lies {short.max(initial=0.0):g} below the curvature",
     )
 
@@ -111,10 +107,8 @@ def _frozen_bends(bound: Any, scores: FloatArray) -> tuple[FloatArray, Any]:
     """Second differences of the loss with its weights held fixed."""
 
     def slope(moved: FloatArray) -> FloatArray:
-        step, found, parts = 1e-3, np.zeros(len(scores)), query_slices()
-        for place in range(max(SIZES)):
-            queries = [q for q, n in enumerate(SIZES) if place < n]
-            rows = np.array([parts[q].start + place for q in queries])
+        step, found = 1e-3, np.zeros(len(scores))
+        for queries, rows in by_place():
             up, down = moved.copy(), moved.copy()
             up[rows] += step
             down[rows] -= step
@@ -180,14 +174,8 @@ def _weights(subject: ObjectiveSubject) -> None:
     grad, hess = plain.gradients(scores)
     expected = (grad * rows, hess * rows)
     _hold_both("with weights of queries", weighted.gradients(scores), expected, slice(None))
-    values = plain.losses(scores)
-    hold_close(
-        "loss with weights of queries",
-        weighted.losses(scores),
-        values * weight,
-        _EXACT,
-        _size(values),
-    )
+    values, found = plain.losses(scores), weighted.losses(scores)
+    hold_close("loss with weights of queries", found, values * weight, _EXACT, _size(values))
     if subject.objective.template.item_weights:
         items = subject.bound(labels, weight=np.linspace(0.5, 2.0, len(labels)))
         _hold_slopes(subject, items, "gradient with weights of items against differences")
@@ -253,10 +241,8 @@ def _singletons(subject: ObjectiveSubject) -> None:
         bound = subject.bound(np.full(3, label), [1, 1, 1])
         scores = np.array([0.3, -1.0, 40.0])
         grad, hess = bound.gradients(scores)
-        numbers = np.concatenate([grad, hess, bound.losses(scores)])
-        fail_unless(
-            np.isfinite(numbers).all(), "queries of one row give numbers that are not finite"
-        )
+        finite = np.isfinite(np.concatenate([grad, hess, bound.losses(scores)])).all()
+        fail_unless(finite, "queries of one row give numbers that are not finite")
         if subject.objective.template.shift_invariant:
             fail_unless(not grad.any(), "a query of one row has a gradient, yet it claims to be "
                         "shift invariant")  # fmt: skip
@@ -332,10 +318,9 @@ def _shift_invariance(subject: ObjectiveSubject) -> None:
     if subject.objective.template.randomised:
         return  # other scores, other random numbers
     shift = np.repeat(np.arange(len(SIZES)) - 3.0, SIZES)
-    hold_close(
-        "gradient after a shift", bound.gradients(scores + shift)[0], grad, 1e-7, _size(grad)
-    )
-    hold_close("loss after a shift", bound.losses(scores + shift), bound.losses(scores), 1e-7, 1e-3)
+    moved = scores + shift
+    hold_close("gradient after a shift", bound.gradients(moved)[0], grad, 1e-7, _size(grad))
+    hold_close("loss after a shift", bound.losses(moved), bound.losses(scores), 1e-7, 1e-3)
 
 
 def _calibration(subject: ObjectiveSubject) -> None:
@@ -380,9 +365,7 @@ OBJECTIVE_CHECKS: tuple[Check, ...] = (
     Check("shift_invariance", "where claimed, a common shift changes nothing", _shift_invariance),
     Check("calibration", "where claimed, no counterexample is found", _calibration),
     *(
-        Check(
-            name, f"{booster_named(name).title} learns an order with it", partial(trains_in, name)
-        )
-        for name in BACKENDS
+        Check(one, f"{booster_named(one).title} learns an order with it", partial(trains_in, one))
+        for one in BACKENDS
     ),
 )

@@ -10,6 +10,7 @@ References
 Menon and Williamson, "Bayes-optimal scorers for bipartite ranking", COLT 2014.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -96,18 +97,15 @@ class FiniteBipartite:
             terms = self.eta[:, None] * useful + (1.0 - self.eta[:, None]) * useless
             return float(self.mass @ terms[:, 0]), self.mass * terms[:, 1]
 
-        nature = Nature(shift_invariant=False, smooth=chosen.differentiable, convex=chosen.convex)
-        return minimise(risk, len(self.mass), nature)
+        return minimise(risk, len(self.mass), _nature(chosen, shift_invariant=False))
 
     def bipartite_risk(self, loss: Any) -> Risk:
         """Return ``scores -> (sum_xx' P_x Q_x' kappa(s_x - s_x'), gradient)``."""
-        chosen = build(LOSSES, loss)
-        relevant, other = self.classes
-        return pair_risk(chosen, np.outer(relevant, other))
+        return pair_risk(build(LOSSES, loss), np.outer(*self.classes))
 
     def bipartite_scorer(self, loss: Any) -> Minimum:
         """Minimise the bipartite risk over differences of scores."""
-        return minimise(self.bipartite_risk(loss), len(self.mass), _pair_nature(loss))
+        return minimise(self.bipartite_risk(loss), len(self.mass), _nature(loss))
 
     def pair_scorer(self, loss: Any, outer: AbstractOuter | None = None) -> FloatArray:
         """Return the best score of every pair, shape (n, n), when any pair score is allowed.
@@ -138,8 +136,8 @@ class FiniteBipartite:
             slopes = np.outer(relevant, weight) * rise + np.outer(weight, relevant) * fall
             return float(other @ priced[:, 0]), slopes.ravel()
 
-        nature = Nature(shift_invariant=False, smooth=chosen.differentiable, convex=chosen.convex)
-        return minimise(risk, n * n, nature).scores.reshape(n, n)
+        found = minimise(risk, n * n, _nature(chosen, shift_invariant=False))
+        return found.scores.reshape(n, n)
 
     def push_risk(self, loss: Any, outer: AbstractOuter) -> Risk:
         """Return ``scores -> (sum_x' Q_x' G(sum_x P_x kappa(s_x - s_x')), gradient)``."""
@@ -158,7 +156,7 @@ class FiniteBipartite:
     def push_scorer(self, loss: Any = "exponential", p: float = 4.0) -> Minimum:
         """Minimise the p-norm push risk."""
         risk = self.push_risk(loss, Power(read_number(p, "p")))
-        return minimise(risk, len(self.mass), _pair_nature(loss))
+        return minimise(risk, len(self.mass), _nature(loss))
 
     def zero_one_push_risk(self, scores: ArrayLike, outer: AbstractOuter) -> float:
         """Return ``sum_x' Q_x' G(sum_x P_x 1[s_x < s_x'])``, where ties count one half.
@@ -231,17 +229,17 @@ def four_risks(population: FiniteBipartite, p: float = 4.0) -> FourRisks:
     p-classification pointwise, its bipartite risk over scores, over all pair scores, and the
     exponential push with power p: all lead to ``logit(eta) / (p + 1)``.
     """
-    loss = PClassification(p=p)
-    rate = p + 1.0
-    proper = population.proper_scorer(loss).scores
-    bipartite = population.bipartite_scorer(loss).scores
-    push = population.push_scorer(Exponential(), p).scores
-    pairs = population.pair_scorer(loss)
-    log_odds = logit(population.eta) / rate
-    columns = [one - one.mean() for one in (proper, bipartite, push, log_odds)]
-    gaps = [pairs, *(one[:, None] - one[None, :] for one in columns)]
-    worst = max(float(np.abs(a - b).max()) for a in gaps for b in gaps)
-    return FourRisks(columns[0], columns[1], pairs, columns[2], columns[3], worst)
+    loss, pairs = PClassification(p=p), population.pair_scorer(PClassification(p=p))
+    columns = [
+        population.proper_scorer(loss).scores,
+        population.bipartite_scorer(loss).scores,
+        population.push_scorer(Exponential(), p).scores,
+        logit(population.eta) / (p + 1.0),
+    ]
+    proper, bipartite, push, log_odds = (one - one.mean() for one in columns)
+    gaps = [one[:, None] - one[None, :] for one in (proper, bipartite, push, log_odds)]
+    worst = max(float(np.abs(a - b).max()) for a, b in itertools.combinations([pairs, *gaps], 2))
+    return FourRisks(proper, bipartite, pairs, push, log_odds, worst)
 
 
 def auc_regret_bound(loss: Any, auc_regret: float) -> float:
@@ -318,6 +316,6 @@ def min_max(scores: ArrayLike) -> FloatArray:
     return np.asarray((column - column.min()) / (np.ptp(column) or 1.0))
 
 
-def _pair_nature(loss: Any) -> Nature:
+def _nature(loss: Any, shift_invariant: bool = True) -> Nature:
     chosen = build(LOSSES, loss)
-    return Nature(shift_invariant=True, smooth=chosen.differentiable, convex=chosen.convex)
+    return Nature(shift_invariant, chosen.differentiable, chosen.convex)

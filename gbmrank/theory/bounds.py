@@ -24,12 +24,13 @@ from gbmrank.objectives.listmle import ListMLE
 from gbmrank.objectives.step_weights import GainDiscount, Weights, check_weights, step_weights
 from gbmrank.registry.catalogue import WEIGHTS
 from gbmrank.registry.composition import as_metric, as_objective, build, text_of
+from gbmrank.theory.distributions import repeated
 from gbmrank.theory.shapes import pair_shape
 from gbmrank.theory.user_code import isolated, sampled
 from gbmrank.theory.verdicts.calibration import calibration
 from gbmrank.theory.verdicts.forms import BINARY, Labels, common, legal, probes
 from gbmrank.theory.verdicts.order import (
-    Preserved,
+    Utilities,
     largest_label,
     preserved_order,
     ratio,
@@ -140,7 +141,7 @@ def regret_bound(
     best = None if best_value is None else _best_value(best_value, pieces, largest_utility)
     if best is None and largest_utility is None and pieces.constant.of in ("largest", "sum"):
         pieces = pieces._replace(condition=all_of(pieces.condition, largest_label(template)))
-    bounds = [_bound_at(int(n), template, pieces, (largest_utility, best)) for n in sizes]
+    bounds = [_bound_at(int(n), template, pieces, largest_utility, best) for n in sizes]
     worst = max(bounds, key=lambda bound: bound.value)
     return replace(worst, value=worst.value * float(np.sqrt(regret)))
 
@@ -297,13 +298,18 @@ def regression_bound(
     array([1.306])
     """
     data = RankingData.from_arrays(labels, group=group)
+    measure, values, ideal = _gains_of(data, gain, k)
+    errors = query_sums((data.read_scores(scores) - values) ** 2, data.groups)
+    squares = np.cumsum(discounts(data.groups.longest, measure.k) ** 2)[data.groups.sizes - 1]
+    return np.asarray(np.sqrt(2.0 * squares * errors) / ideal)
+
+
+def _gains_of(data: RankingData, gain: Any, k: int | None) -> tuple[NDCG, FloatArray, FloatArray]:
+    """Return the metric, the gains of the rows, and the best DCG of each query; NaN for 0."""
     measure = NDCG(gain=gain if isinstance(gain, str) else tuple(gain), k=k)
     values = gains(data.labels, measure.gain)
-    errors = query_sums((data.read_scores(scores) - values) ** 2, data.groups)
-    longest = data.groups.longest
-    squares = np.cumsum(discounts(longest, measure.k) ** 2)[data.groups.sizes - 1]
     ideal = ideal_dcg(values, data.groups, measure.k)
-    return np.asarray(np.sqrt(2.0 * squares * errors) / np.where(ideal > 0, ideal, np.nan))
+    return measure, values, np.where(ideal > 0, ideal, np.nan)
 
 
 def classification_bound(
@@ -345,22 +351,20 @@ def classification_bound(
     (array([0.]), array([0.738]))
     """
     data = RankingData.from_arrays(labels, group=group)
-    measure = NDCG(gain=gain if isinstance(gain, str) else tuple(gain), k=k)
-    grades = data.read_scores(predicted)
-    ends = gains(np.array([0.0, read_number(max_grade, "max_grade", 0.0)]), measure.gain)
+    grades, most = data.read_scores(predicted), read_number(max_grade, "max_grade", 0.0)
     if max(data.labels.max(initial=0.0), grades.max(initial=0.0)) > max_grade or grades.min() < 0:
         raise ParameterError(
             f"classification_bound is for grades from 0 to max_grade={max_grade:g}; raise it"
         )
+    measure, _, ideal = _gains_of(data, gain, k)
+    ends = gains(np.array([0.0, most]), measure.gain)
     wrong = query_sums((grades != data.labels).astype(np.float64), data.groups)
     longest, sizes = data.groups.longest, data.groups.sizes
     phi = discounts(longest, measure.k)
     with np.errstate(divide="ignore"):
         means = np.exp(2.0 * np.cumsum(np.log(phi)) / np.arange(1, longest + 1))
     spread = 2.0 * (np.cumsum(phi**2) - np.arange(1, longest + 1) * means)[sizes - 1]
-    ideal = ideal_dcg(gains(data.labels, measure.gain), data.groups, measure.k)
-    most = (ends[1] - ends[0]) * np.sqrt(np.maximum(spread, 0.0) * wrong)
-    return np.asarray(most / np.where(ideal > 0, ideal, np.nan))
+    return np.asarray((ends[1] - ends[0]) * np.sqrt(np.maximum(spread, 0.0) * wrong) / ideal)
 
 
 def inversion_bound(
@@ -412,10 +416,10 @@ def inversion_bound(
 
 
 class _Pieces(NamedTuple):
-    preserved: Preserved
+    utilities: Utilities  # that the objective sorts
     seen: View
     constant: Constant
-    labels: tuple[Labels, ...]
+    grades: list[tuple[float, ...]]  # that tell the two utilities apart
     condition: AbstractCondition | None
 
 
@@ -440,7 +444,8 @@ def _pieces(template: AbstractObjective, measure: AbstractMetric) -> _Pieces:
         labels = (BINARY,)
     if isinstance(verdict.condition, LabelsFrom):
         labels = common(labels, (Labels(low=verdict.condition.low),))
-    return _Pieces(preserved, seen, preserved.constant, labels, verdict.condition)
+    grades = [probes((preserved.form, seen.form), each) for each in labels]
+    return _Pieces(preserved.utilities, seen, preserved.constant, grades, verdict.condition)
 
 
 def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:
@@ -457,19 +462,15 @@ def _best_value(given: float, pieces: _Pieces, largest: float | None) -> float:
 
 
 def _bound_at(
-    n: int,
-    template: AbstractObjective,
-    pieces: _Pieces,
-    known: tuple[float | None, float | None],
+    n: int, template: AbstractObjective, pieces: _Pieces, largest: float | None, best: float | None
 ) -> Bound:
     """Return the bound for queries of n items and a surrogate regret of one."""
-    (largest, best), (preserved, seen, constant, labels, condition) = known, pieces
+    utilities, seen, constant, grades, condition = pieces
     phi = seen.discounts(n)
     discount = c_phi(phi)
     if n < 2 or discount == 0.0:
         return Bound(0.0, constant.value(), 0.0, 1.0, 1.0, n, constant.text, condition)
-    grades = [probes((preserved.form, seen.form), each) for each in labels]
-    factors = [ratio(preserved.utilities, seen.utilities, each, n) for each in grades]
+    factors = [ratio(utilities, seen.utilities, each, n) for each in grades]
     factor = max((one for one in factors if one is not None), default=None)
     if factor is None:
         raise ParameterError(
@@ -479,8 +480,7 @@ def _bound_at(
     if best is not None:
         largest = best / (factor * float(phi[0]))
     c = constant.value(_utility_bound(n, template, constant, largest))
-    groups = Groups(np.array([0, n], dtype=np.int64))
-    scale = float(row_scale(RankingData(np.zeros(n), groups), template.normalize)[0])
+    scale = float(row_scale(repeated(np.zeros((1, n))), template.normalize)[0])
     value = factor * c * discount / float(np.sqrt(scale))
     return Bound(value, c, discount, factor, scale, n, constant.text, condition)
 
@@ -506,10 +506,8 @@ def _read_weights(weights: Any, k: int | None) -> Weights:
     if isinstance(weights, GainDiscount):
         return weights
     if isinstance(weights, str):
-        if weights == "one":
-            return "none"
-        if weights == "ndcg":
-            return GainDiscount(k=k)
+        if weights in ("one", "ndcg"):
+            return "none" if weights == "one" else GainDiscount(k=k)
         if weights.startswith(GainDiscount.name):
             return build(WEIGHTS, weights)
         raise ParameterError(

@@ -24,12 +24,18 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.data.columns import read_number, read_table, read_whole
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import DataError, LimitError, NumericError, ParameterError
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.registry.composition import as_metric, as_objective, text_of
-from gbmrank.theory.distributions import Distribution, all_orders, nature_of, repeated_graphs
+from gbmrank.theory.distributions import (
+    Distribution,
+    all_orders,
+    nature_of,
+    repeated,
+    repeated_graphs,
+)
 from gbmrank.theory.minimise import FAR
 from gbmrank.theory.noise import is_low_noise
 from gbmrank.theory.user_code import isolated
@@ -109,9 +115,12 @@ class CalibrationFunction:
         return float(np.interp(given, hull[:, 1], hull[:, 0]))
 
     def constants(self, *, estimate: bool = False) -> FloatArray:
-        """Return ``eps / sqrt(delta(eps))``: the c of a bound ``c sqrt(excess)``, per value."""
+        """Return ``eps / sqrt(delta(eps))``: the c of a bound ``c sqrt(excess)``, per value.
+
+        NaN where all orders are equally good.
+        """
         values = self.upper if estimate else self.lower
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.eps / np.sqrt(values), np.float64)
 
 
@@ -196,17 +205,17 @@ def calibration_function(  # noqa: PLR0913  (a question, and three options of th
         problem = _Problem(template, measure, outcomes)
     cones = problem.cones if allowed is None else all_orders(problem.n)
     parts = [_solved(_Corners(problem, order, allowed), wanted, most, say) for order in cones]
-    lower = np.min([one[0] for one in parts], axis=0)
-    upper = np.min([one[1] for one in parts], axis=0)
-    best = np.argmin([one[1] for one in parts], axis=0)
-    worst = tuple(Distribution(outcomes, parts[b][2][e]) for e, b in enumerate(best.tolist()))
-    used = sum(one[3] for one in parts)
-    return CalibrationFunction(wanted, lower, upper, problem.largest, certified, used, worst)
+    lower, upper, found, used = zip(*parts, strict=True)
+    best = np.argmin(upper, axis=0)
+    worst = tuple(Distribution(outcomes, found[b][e]) for e, b in enumerate(best.tolist()))
+    ends = np.min(lower, axis=0), np.min(upper, axis=0)
+    return CalibrationFunction(wanted, *ends, problem.largest, certified, sum(used), worst)
 
 
 def _outcomes(items: int, grades: ArrayLike, graphs: ArrayLike | None) -> FloatArray:
-    n = read_whole(items, "items", 2) if graphs is None else 0
-    if graphs is not None:
+    if graphs is None:
+        n = read_whole(items, "items", 2)
+    else:
         table = read_table(graphs, "graphs")
         if table.ndim != 3 or table.shape[1] != table.shape[2] or not len(table):
             raise DataError(f"graphs have shape (m, n, n), got {table.shape}")
@@ -341,9 +350,7 @@ def _bound(template: AbstractObjective, outcomes: FloatArray, times: int) -> Abs
         graphs = repeated_graphs(outcomes, times)
         held: Any = replace(template, preferences=graphs, normalize="none")  # type: ignore[call-arg]
         return held.bind(RankingData(np.zeros(graphs.n_rows), graphs.groups))
-    m, n = outcomes.shape
-    groups = Groups(np.arange(0, m * times * n + 1, n, dtype=np.int64))
-    return template.bind(RankingData(np.repeat(outcomes, times, axis=0).ravel(), groups))
+    return template.bind(repeated(outcomes, times))
 
 
 def _least(
@@ -422,11 +429,8 @@ def _newton(
 
 def _cone(order: IntArray, shift: bool) -> FloatArray:
     """Return M: scores M x are sorted like an order when all but a level are not negative."""
-    n = len(order)
-    way = np.zeros((n, n))
+    way = (np.argsort(order)[:, None] < np.arange(len(order))).astype(np.float64)
     way[:, 0] = 1.0
-    for j in range(1, n):
-        way[order[:j], j] = 1.0
     return way[:, 1:] if shift else way
 
 
@@ -639,15 +643,10 @@ def _lower_hull(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the corners of the largest convex function below points with ascending x."""
     hull: list[tuple[float, float]] = []
     for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(hull) > 1 and _not_below(hull[-2], hull[-1], point):
-            hull.pop()
+        while len(hull) > 1:
+            (x_0, y_0), (x_1, y_1) = hull[-2:]
+            if (y_1 - y_0) * (point[0] - x_0) < (x_1 - x_0) * (point[1] - y_0):
+                break
+            hull.pop()  # on or above the line of its neighbours
         hull.append(point)
     return np.array(hull)
-
-
-def _not_below(
-    first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
-) -> bool:
-    """Whether the middle one of three points is on or above the line of the others."""
-    run, rise = last[0] - first[0], last[1] - first[1]
-    return (middle[1] - first[1]) * run >= (middle[0] - first[0]) * rise

@@ -15,21 +15,20 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data.queries import RankingData
 from gbmrank.errors import NumericError
 from gbmrank.metrics import AbstractMetric
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.composition import as_metric, as_objective, cut_off, loss_text, text_of
-from gbmrank.theory.distributions import Distribution, nature_of, pair_risk
+from gbmrank.theory.distributions import Distribution, nature_of, pair_risk, repeated
 from gbmrank.theory.minimise import Minimum, Nature, Risk, Tiers, minimise, minimise_in_tiers
 from gbmrank.theory.views import order_value, view
 from gbmrank.types import FloatArray
@@ -67,8 +66,9 @@ def grouped(orders: tuple[tuple[int, ...], ...]) -> tuple[Tiers, ...] | None:
     if len(orders) <= _MOST:
         return tuple(tuple((i,) for i in order) for order in orders)
     n = len(orders[0])
-    head = next(size for size in range(n, 0, -1) if _closed(orders, size, first=True))
-    tail = next(size for size in range(n - head, -1, -1) if _closed(orders, size, first=False))
+    head = next(size for size in range(n, 0, -1) if _closed(orders, size))
+    mirrored = tuple(order[::-1] for order in orders)
+    tail = next(size for size in range(n - head, -1, -1) if _closed(mirrored, size))
     kinds = {_tiers_of(order, head, tail) for order in orders}
     return tuple(sorted(kinds)) if len(kinds) <= _MOST else None
 
@@ -148,7 +148,7 @@ def shown(
     found = distribution.minimiser(template) if found is None else found
     if not found.attained:
         return None
-    scores = _without_noise(found.scores)
+    scores = tied(found.scores, 1e-7 * (1.0 + np.abs(found.scores)))
     best = best_tiers(distribution, measure)
     regret = abs(best.value - distribution.value(measure, scores))
     if not regret >= margin * max(abs(best.value), 1e-3) or best.tiers is None:
@@ -156,16 +156,24 @@ def shown(
     gap = _gap(distribution.risk(template), nature_of(template), found, best.tiers)
     if gap is None:
         return None
-    return Counterexample(
-        loss_text(template),
-        text_of(measure),
-        _nested(distribution.labels),
-        tuple(float(p) for p in distribution.probabilities),
-        tuple(float(f"{s:.7g}") for s in scores),
-        regret,
-        gap,
-        best.order,
+    texts = loss_text(template), text_of(measure)
+    return stated(texts, distribution, (scores, regret, gap, best.order), (17, 7))
+
+
+def stated(
+    texts: tuple[str, str],
+    distribution: Distribution,
+    found: tuple[FloatArray, float, float | None, Iterable[int]],
+    digits: tuple[int, int],
+) -> Counterexample:
+    """Return a counterexample with probabilities and scores rounded to so many digits."""
+    scores, regret, gap, order = found
+    p, s = (
+        tuple(float(f"{one:.{places}g}") for one in column)
+        for column, places in zip((distribution.probabilities, scores), digits, strict=True)
     )
+    labels, best = _tupled(distribution.labels.tolist()), tuple(map(int, order))
+    return Counterexample(*texts, labels, p, s, regret, gap, best)
 
 
 @functools.cache
@@ -180,15 +188,14 @@ def known_for(
 ) -> Counterexample | None:
     """Return a stored counterexample for this metric, ignoring cut-offs that are not reached."""
     stored = [each for each in stored_counterexamples() if each.on_graphs == graphs]
-    texts = (loss_text(template), text_of(measure))
+    text = loss_text(template)
     for n in (None, 3, 4):
-        wanted = texts if n is None else (loss_text(_uncut(template, n)), texts[1])
-        mine = [each for each in stored if each.objective == wanted[0]]
-        mine = [each for each in mine if n is None or len(each.labels[0]) == n]
-        for each in mine:
-            served = _serving(each, measure)
-            if served is not None:
-                return replace(served, objective=texts[0])
+        wanted = text if n is None else loss_text(_uncut(template, n))
+        for each in stored:
+            if each.objective == wanted and n in (None, len(each.labels[0])):
+                served = _serving(each, measure)
+                if served is not None:
+                    return replace(served, objective=text)
     return None if graphs else padded(template, measure)
 
 
@@ -256,7 +263,7 @@ def _verified_padding(
     risk = pair_risk(template.loss, joined)
     found = minimise(risk, small + 1, nature)
     wanted, seen = distribution.expected_utilities(measure), view(measure)
-    scores = _without_noise(found.scores)[owner]
+    scores = tied(found.scores, 1e-7 * (1.0 + np.abs(found.scores)))[owner]
     scores = scores - scores.mean()
     if seen is None or not found.attained:
         return None
@@ -266,27 +273,16 @@ def _verified_padding(
     order = np.argsort(-wanted, kind="stable")
     k = int(np.flatnonzero(np.diff(phi))[0]) + 1
     apart = wanted[order[k - 1]] - wanted[order[k]] > 1e-9
-    if (
-        regret <= 1e-3 * abs(best)
-        or not apart
-        or not set(range(small, n)) <= set(order[:k].tolist())
-    ):
+    first = set(range(small, n)) <= set(order[:k].tolist())  # the added items
+    if regret <= 1e-3 * abs(best) or not apart or not first:
         return None
     upper = tuple(sorted({int(owner[i]) for i in order[:k]}))
     tiers = (upper, tuple(i for i in range(small) if i not in upper))
     gap = _gap(risk, nature, found, (tiers,))
     if gap is None:
         return None
-    return Counterexample(
-        loss_text(template),
-        text_of(measure),
-        _nested(distribution.labels),
-        tuple(float(f"{p:.9g}") for p in distribution.probabilities),
-        tuple(float(f"{s:.7g}") for s in scores),
-        regret,
-        gap,
-        tuple(int(i) for i in order),
-    )
+    texts = loss_text(template), text_of(measure)
+    return stated(texts, distribution, (scores, regret, gap, order), (9, 7))
 
 
 def _pair_weights(distribution: Distribution, template: Any) -> FloatArray:
@@ -294,19 +290,13 @@ def _pair_weights(distribution: Distribution, template: Any) -> FloatArray:
     labels, p, n = distribution.labels, distribution.probabilities, distribution.n_items
     if isinstance(template, Comparison):
         return np.einsum("m,mij->ij", p, (labels[:, :, None] > labels[:, None, :]) * 1.0)
-    data = RankingData.from_arrays(labels.ravel(), group=[n] * len(p))
-    worth = p @ np.nan_to_num(template.target.values(data)).reshape(len(p), n)
+    worth = p @ np.nan_to_num(template.target.values(repeated(labels))).reshape(len(p), n)
     return np.outer(worth, np.ones(n)) * (1.0 - np.eye(n))
 
 
-def _closed(orders: tuple[tuple[int, ...], ...], size: int, *, first: bool) -> bool:
-    """Whether every arrangement of the first (or last) items occurs with each order."""
-    n = len(orders[0])
-    at = size if first else n - size
-    counts = Counter(
-        (frozenset(order[:at]), order[at:]) if first else (order[:at], frozenset(order[at:]))
-        for order in orders
-    )
+def _closed(orders: tuple[tuple[int, ...], ...], size: int) -> bool:
+    """Whether every arrangement of the first items occurs with each order."""
+    counts = Counter((frozenset(order[:size]), order[size:]) for order in orders)
     return all(count == math.factorial(size) for count in counts.values())
 
 
@@ -331,7 +321,7 @@ def _sorted(distribution: Distribution, measure: AbstractMetric) -> BestTiers | 
     apart = falling[edges] - falling[edges + 1] > 1e-9 * np.abs(falling).max()
     if len(sizes) < 2 or np.any(sizes[1:-1] > 1) or not np.all(apart):
         return None
-    chosen = tuple(int(i) for i in order)
+    chosen = tuple(order.tolist())
     tiers = _tiers_of(chosen, int(sizes[0]), int(sizes[-1]))
     ranked = -np.argsort(order).astype(np.float64)
     return BestTiers(distribution.value(measure, ranked), chosen, (tiers,))
@@ -362,11 +352,10 @@ def _gap(risk: Risk, nature: Nature, found: Minimum, orders: tuple[Tiers, ...]) 
 
 def _uncut(part: Any, n: int) -> Any:
     """Return a part without cut-offs that n items do not reach, including those of its target."""
-    known = {field.name for field in fields(part)}
     k = cut_off(part)
-    if k is not None and k >= n and "k" in known:
+    if k is not None and k >= n:
         part = replace(part, k=None)
-    return replace(part, target=_uncut(part.target, n)) if "target" in known else part
+    return replace(part, target=_uncut(part.target, n)) if hasattr(part, "target") else part
 
 
 def _unthresholded(measure: AbstractMetric, labels: np.ndarray) -> AbstractMetric:
@@ -374,8 +363,7 @@ def _unthresholded(measure: AbstractMetric, labels: np.ndarray) -> AbstractMetri
     threshold = getattr(measure, "threshold", None)
     if threshold is None or not 0.0 < threshold <= 1.0 or not np.isin(labels, (0.0, 1.0)).all():
         return measure
-    plain: Any = measure
-    return cast("AbstractMetric", replace(plain, threshold=None))
+    return replace(measure, threshold=None)  # type: ignore[call-arg]
 
 
 def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample | None:
@@ -401,7 +389,7 @@ def _serving(example: Counterexample, measure: AbstractMetric) -> Counterexample
     tied = len(set(example.scores)) < n
     if not strict or regret <= 1e-6 * max(abs(best), 1e-3) or tied:
         return None
-    order = tuple(int(i) for i in np.argsort(-utilities, kind="stable"))
+    order = tuple(np.argsort(-utilities, kind="stable").tolist())
     return replace(example, metric=wanted, regret=regret, best_order=order)
 
 
@@ -411,30 +399,24 @@ def _same_values(example: Counterexample, measure: AbstractMetric) -> bool:
     seen, known, n = view(measure), view(stored), len(example.labels[0])
     if seen is None or known is None or example.on_graphs or measure.ties != stored.ties:
         return False
-    data = RankingData.from_arrays(np.ravel(example.labels), group=[n] * len(example.labels))
+    data = repeated(np.asarray(example.labels, dtype=np.float64))
     try:
-        pairs = (
-            (seen.discounts(n), known.discounts(n)),
-            (seen.utilities(data), known.utilities(data)),
-            (seen.sign, known.sign),
+        mine, its = (
+            np.hstack([each.discounts(n), each.utilities(data), each.sign])
+            for each in (seen, known)
         )
     except ValueError:  # labels that this metric does not take
         return False
-    return all(np.array_equal(mine, its) for mine, its in pairs)
+    return np.array_equal(mine, its)
 
 
-def _without_noise(scores: np.ndarray) -> np.ndarray:
-    """Tie scores that differ by less than the accuracy of the minimiser."""
-    order = np.argsort(scores, kind="stable")
-    cleaned = scores.copy()
-    for low, high in itertools.pairwise(order):
-        if scores[high] - scores[low] <= 1e-7 * (1.0 + abs(scores[high])):
+def tied(values: FloatArray, noise: FloatArray) -> FloatArray:
+    """Tie values that exceed the next smaller one by no more than noise."""
+    cleaned = values.copy()
+    for low, high in itertools.pairwise(np.argsort(values, kind="stable")):
+        if values[high] - values[low] <= noise[high]:
             cleaned[high] = cleaned[low]
     return cleaned
-
-
-def _nested(table: np.ndarray) -> tuple[Any, ...]:
-    return tuple(_nested(row) if row.ndim else float(row) for row in table)
 
 
 def _tupled(value: Any) -> Any:

@@ -52,7 +52,14 @@ def graph_risk(objective: AbstractObjective, graphs: FloatArray, p: FloatArray) 
         margins = graphs[graph, rows, columns]
         return _edge_risk(loss, (rows, columns), p[graph], margins)
     if isinstance(objective, Linear):
-        return _linear_risk(objective, mean)
+        degrees, part, nu = (mean - mean.T).sum(axis=1), objective.regulariser, objective.nu
+
+        def risk(scores: FloatArray) -> tuple[float, FloatArray]:
+            terms = sampled(part, type(part).function, scores)
+            value = float(-degrees @ scores + nu * terms[:, 0].sum())
+            return value, nu * terms[:, 1] - degrees
+
+        return risk
     raise ParameterError(
         f"{objective.name} is not defined on preference graphs; comparison and linear are"
     )
@@ -188,18 +195,23 @@ class Distribution:
         for up to 8 items; for more items, positional metrics sort the expected utilities, and
         others are rejected.
         """
-        measure = as_metric(metric)
-        n = self.n_items
+        measure, n = as_metric(metric), self.n_items
         if n > _MOST_ITEMS:
-            return self._best_sorted(measure)
+            if self.labels.ndim == 3 or view(measure) is None:
+                raise LimitError(
+                    f"the best order of {n} items for {measure.name} needs all orders; at most "
+                    f"{_MOST_ITEMS} items are enumerated"
+                )
+            scores = self.expected_utilities(measure)
+            order = tuple(np.argsort(-scores, kind="stable").tolist())
+            return Best(self.value(measure, scores), (order,), scores)
         orders = all_orders(n)
-        ranks = np.empty_like(orders)
-        np.put_along_axis(ranks, orders, np.arange(n)[None, :], axis=1)
+        ranks = np.argsort(orders, axis=1)
         values = self.expected_values(measure, -ranks.astype(np.float64))
         top = values.max() if measure.higher_is_better else values.min()
         tolerance = 1e-12 * (1.0 + abs(float(top)))
         reached = np.flatnonzero(~(np.abs(values - top) > tolerance))  # all, where undefined
-        chosen = tuple(tuple(int(i) for i in orders[row]) for row in reached)
+        chosen = tuple(map(tuple, orders[reached].tolist()))
         return Best(float(top), chosen, -ranks[reached[0]].astype(np.float64))
 
     def regret(self, metric: Any, scores: ArrayLike) -> float:
@@ -234,8 +246,14 @@ class Distribution:
 
     def expected_values(self, metric: Any, scores: ArrayLike) -> FloatArray:
         """Return the expected value of a metric for every row of scores, shape (rows,)."""
-        measure = as_metric(metric)
-        return self._mean(self._values(measure, self._score_rows(scores)), measure)
+        measure, p = as_metric(metric), self.probabilities
+        values = self._values(measure, self._score_rows(scores))
+        filled = {"zero": 0.0, "one": 1.0}.get(measure.empty)
+        if filled is not None:
+            return p @ np.where(np.isnan(values), filled, values)
+        defined = ~np.isnan(values[:, 0])
+        total = p[defined].sum()
+        return p[defined] @ values[defined] / total if total > 0 else np.full(len(values.T), np.nan)
 
     def _scores(self, scores: ArrayLike) -> FloatArray:
         column = as_floats(scores, "scores")
@@ -251,7 +269,7 @@ class Distribution:
     def _data(self) -> RankingData:
         if self.labels.ndim == 3:
             raise ParameterError("utilities need label vectors; this is a distribution of graphs")
-        return _repeated(self.labels, 1)
+        return repeated(self.labels)
 
     def _values(self, measure: AbstractMetric, scores: FloatArray) -> FloatArray:
         """Return the value of each label vector under each row of scores, shape (m, rows)."""
@@ -269,7 +287,7 @@ class Distribution:
         if self.labels.ndim == 2:
             if getattr(measure, "preferences", None) is not None:
                 raise _in_place_of_labels(measure.name)
-            data = _repeated(self.labels, times)
+            data = repeated(self.labels, times)
             return measure.bind(data), data.groups
         if not isinstance(measure, PairwiseDisagreement):
             raise ParameterError(
@@ -278,26 +296,6 @@ class Distribution:
         graphs = repeated_graphs(self.labels, times)
         data = RankingData(np.zeros(graphs.n_rows), graphs.groups)
         return replace(measure, preferences=graphs).bind(data), data.groups
-
-    def _mean(self, values: FloatArray, measure: AbstractMetric) -> FloatArray:
-        defined = ~np.isnan(values[:, 0])
-        filled = {"zero": 0.0, "one": 1.0}.get(measure.empty)
-        if filled is not None:
-            return self.probabilities @ np.where(np.isnan(values), filled, values)
-        p = self.probabilities[defined]
-        if not p.sum() > 0:
-            return np.full(values.shape[1], np.nan)
-        return (p @ values[defined]) / p.sum()
-
-    def _best_sorted(self, measure: AbstractMetric) -> Best:
-        if self.labels.ndim == 3 or view(measure) is None:
-            raise LimitError(
-                f"the best order of {self.n_items} items for {measure.name} needs all orders; "
-                f"at most {_MOST_ITEMS} items are enumerated"
-            )
-        scores = self.expected_utilities(measure)
-        order = tuple(int(i) for i in np.argsort(-scores, kind="stable"))
-        return Best(self.value(measure, scores), (order,), scores)
 
 
 def nature_of(objective: AbstractObjective) -> Nature:
@@ -328,18 +326,6 @@ def _is_convex(template: AbstractObjective) -> bool:
 def all_orders(n: int) -> IntArray:
     """Return every order of n items, shape (n!, n)."""
     return np.array(list(itertools.permutations(range(n))), dtype=np.int64)
-
-
-def _linear_risk(objective: Linear, mean: FloatArray) -> Risk:
-    degrees = (mean - mean.T).sum(axis=1)
-    part = objective.regulariser
-
-    def risk(scores: FloatArray) -> tuple[float, FloatArray]:
-        terms = sampled(part, type(part).function, scores)
-        value = float(-degrees @ scores + objective.nu * terms[:, 0].sum())
-        return value, objective.nu * terms[:, 1] - degrees
-
-    return risk
 
 
 def _in_place_of_labels(name: str) -> ParameterError:
@@ -373,8 +359,8 @@ def _sums_hinges(part: AbstractObjective) -> bool:
     return not isinstance(part, Comparison) or part.margin == 0.0
 
 
-def _repeated(labels: FloatArray, times: int) -> RankingData:
-    """Make a data set in which every label vector is a query, ``times`` in a row."""
+def repeated(labels: FloatArray, times: int = 1) -> RankingData:
+    """Return data in which every label vector is a query, ``times`` in a row."""
     m, n = labels.shape
     groups = Groups(np.arange(0, m * times * n + 1, n, dtype=np.int64))
     return RankingData(np.repeat(labels, times, axis=0).ravel(), groups)

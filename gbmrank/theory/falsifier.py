@@ -18,12 +18,7 @@ from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.composition import as_metric, as_objective, cut_off, text_of
-from gbmrank.theory.counterexamples import (
-    Counterexample,
-    padded,
-    padded_distributions,
-    shown,
-)
+from gbmrank.theory.counterexamples import Counterexample, padded, padded_distributions, shown
 from gbmrank.theory.distributions import Distribution, nature_of
 from gbmrank.theory.minimise import MOST_WITH_KINKS
 from gbmrank.theory.noise import is_low_noise
@@ -58,14 +53,9 @@ class SearchResult:
             return f"{self.example}\n  found by adding items to a smaller counterexample"
         if self.silent:
             return f"the search says nothing: {self.silent}"
-        left = [
-            f"{count} {words}"
-            for count, words in (
-                (self.failed, "could not be minimised"),
-                (self.unattained, "have no minimum, because scores diverge"),
-            )
-            if count
-        ]
+        left = [f"{self.failed} could not be minimised"] if self.failed else []
+        if self.unattained:
+            left.append(f"{self.unattained} have no minimum, because scores diverge")
         if self.example is None:
             return "; ".join([f"none found in {self.tried} distributions", *left])
         return "\n".join([str(self.example), *(f"  of {self.tried} tried, {one}" for one in left)])
@@ -135,12 +125,15 @@ def search(
     the search says nothing: every order of 4 items has the same precision@5; more items tell
     """
     template, measure = as_objective(objective), as_metric(metric)
-    given = None if items is None else _numbers_of_items(items)
+    listed = items if isinstance(items, Sequence | np.ndarray) else (items,)
+    given = None if items is None else tuple(read_whole(one, "items", 0) for one in listed)
     if given is None and grades is None:
         found = _by_padding(template, measure)
         if found is not None:
             return found
-    lengths = _lengths(template, measure) if given is None else _telling(measure, given)
+    lengths = _telling(measure, _USUAL if given is None else given)
+    if given is None and not lengths:
+        lengths = _telling(measure, tuple(range(5, _most(template) + 1)))[:2]
     if not lengths:
         return SearchResult(None, 0, silent=_silence(template, measure, given))
     labels = settings_for(template, measure) if grades is None else _grades(grades)
@@ -257,7 +250,7 @@ def candidates(
             drawn = [random_one(rng, n, grades) for _ in range(6)]
             yield from drawn
             nearest = max(drawn, key=lambda one: worth_of_a_swap(one, template, measure))
-            yield from climbed(rng, nearest, template, measure)
+            yield climbed(rng, nearest, template, measure)
 
 
 def random_one(rng: np.random.Generator, n: int, grades: tuple[float, ...]) -> Distribution:
@@ -280,10 +273,9 @@ def worth_of_a_swap(
     order = np.argsort(-found.scores, kind="stable")
     n = len(order)
     rows = np.empty((n, n))
-    for swap in range(n):
+    for swap in range(n):  # none first
         changed = order.copy()
-        if swap:
-            changed[[swap - 1, swap]] = changed[[swap, swap - 1]]
+        changed[[max(swap - 1, 0), swap]] = order[[swap, max(swap - 1, 0)]]
         rows[swap, changed] = -np.arange(n)
     values = distribution.expected_values(measure, rows)
     sign = 1.0 if measure.higher_is_better else -1.0
@@ -292,19 +284,19 @@ def worth_of_a_swap(
 
 def climbed(
     rng: np.random.Generator,
-    start: Distribution,
+    best: Distribution,
     template: AbstractObjective,
     measure: AbstractMetric,
-) -> Iterator[Distribution]:
+) -> Distribution:
     """Change probabilities by hill climbing so that a swap of neighbours gains more."""
-    best, at = start, worth_of_a_swap(start, template, measure)
+    at = worth_of_a_swap(best, template, measure)
     for step in range(_CLIMB):
         noise = rng.normal(0.0, 0.6 * 0.85**step, size=len(best.probabilities))
         moved = Distribution(best.labels, best.probabilities * np.exp(noise))
         worth = worth_of_a_swap(moved, template, measure)
         if worth > at:
             best, at = moved, worth
-    yield best
+    return best
 
 
 def graphs(seed: int) -> Iterator[Distribution]:
@@ -338,14 +330,9 @@ def shrunk(
         except GbmrankError:
             return None
 
-    current = example
-    while True:
-        smaller = _first(judge, _fewer(current))
-        if smaller is None:
-            break
-        current = smaller
-    rounded = _first(judge, _rounder(current))
-    return current if rounded is None else rounded
+    while (smaller := _first(judge, _fewer(example))) is not None:
+        example = smaller
+    return _first(judge, _rounder(example)) or example
 
 
 def _first(judge: Judge, candidates: Iterator[Distribution]) -> Counterexample | None:
@@ -393,11 +380,6 @@ def _searched(
     return SearchResult(None, tried, failed, unattained)
 
 
-def _numbers_of_items(items: Any) -> tuple[int, ...]:
-    listed = items if isinstance(items, Sequence | np.ndarray) else (items,)
-    return tuple(read_whole(one, "items", 0) for one in listed)
-
-
 def _grades(grades: Any) -> tuple[float, ...]:
     column = read_table(as_floats(grades, "grades"), "grades")
     if len(np.unique(column)) < 2:
@@ -412,11 +394,6 @@ def _telling(measure: AbstractMetric, lengths: tuple[int, ...]) -> tuple[int, ..
         raise ParameterError(f"a search needs at least 2 items, got {low or lengths}")
     seen = view(measure)
     return tuple(n for n in lengths if seen is None or float(np.ptp(seen.discounts(n))) > 0.0)
-
-
-def _lengths(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
-    usual = _telling(measure, _USUAL)
-    return usual or _telling(measure, tuple(range(5, _most(template) + 1)))[:2]
 
 
 def _most(template: AbstractObjective) -> int:

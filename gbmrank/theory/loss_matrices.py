@@ -139,8 +139,7 @@ class LowRank:
             Estimates of the mean of alpha.
         """
         given = self._read(u)
-        rows = given.reshape(-1, self.dimension) if given.size else np.zeros((_count(given), 0))
-        made = self._decoded(rows)
+        made = self._decoded(np.atleast_2d(given))
         return made if given.ndim == 2 else made[0]
 
     def bound(self, excess: float) -> float:
@@ -246,7 +245,10 @@ def low_rank(
     share = read_number(tolerance, "tolerance", 0.0, 0.1)
     if isinstance(loss, str | AbstractMetric) or hasattr(loss, "measure"):
         measure = as_metric(loss)
-        n = _read_items(measure, items)
+        if items is None:
+            text = text_of(measure)
+            raise ParameterError(f"low_rank({text!r}) needs the number of items of a list: items=4")
+        n = _whole_items(items)
         given = _edges(measure, n) if graphs else _label_vectors(grades, n)
         return factorise(measure, given, share)
     if isinstance(loss, np.ndarray) and loss.ndim == 2:
@@ -291,9 +293,7 @@ def _factors(
 def _rule(beta: FloatArray, orders: IntArray) -> Rule:
     """Return the simplest decoder: values per item, costs per item and rank, or enumeration."""
     count, n = orders.shape
-    placed = np.zeros((count, n, n))
-    placed[np.arange(count)[:, None], orders, np.arange(n)[None, :]] = 1.0
-    table = placed.reshape(count, n * n)
+    table = (orders[:, None, :] == np.arange(n)[:, None]).reshape(count, n * n).astype(np.float64)
     cells = np.linalg.lstsq(table, beta, rcond=None)[0]
     if np.abs(table @ cells - beta).max(initial=0.0) > _SAME:
         return Rule("enumeration")
@@ -313,8 +313,7 @@ def _rule(beta: FloatArray, orders: IntArray) -> Rule:
 def _metric_rows(metric: AbstractMetric, labels: ArrayLike) -> FloatArray:
     """Return the loss of every order, shape (m, n!); zeros where the metric is undefined."""
     table = read_table(labels, "labels")
-    count = len(table) if table.ndim else 0
-    given = Distribution(table, np.ones(count))
+    given = Distribution(table, np.ones(len(table) if table.ndim else 0))
     orders = all_orders(_whole_items(given.n_items))
     ranks = np.argsort(orders, axis=1).astype(np.float64)
     values = np.nan_to_num(given.order_values(metric, -ranks), nan=0.0)
@@ -323,14 +322,6 @@ def _metric_rows(metric: AbstractMetric, labels: ArrayLike) -> FloatArray:
 
 def _centred(rows: FloatArray) -> FloatArray:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True), np.float64)
-
-
-def _read_items(measure: AbstractMetric, items: int | None) -> int:
-    if items is None:
-        raise ParameterError(
-            f"low_rank({text_of(measure)!r}) needs the number of items of a list: items=4"
-        )
-    return _whole_items(items)
 
 
 def _whole_items(items: int) -> int:
@@ -371,7 +362,3 @@ def check_work(rows: int, columns: int) -> None:
             f"a loss matrix of {rows:,} outcomes and {columns:,} decisions is too large to "
             "factorise; leave out outcomes or decisions that do not occur, or use fewer grades"
         )
-
-
-def _count(given: FloatArray) -> int:
-    return len(given) if given.ndim == 2 else 1

@@ -45,7 +45,10 @@ def least_risk(
     Every gradient cuts off the part that lies uphill, and the width of the ellipsoid along the
     gradient bounds how much lower the risk can be.
     """
-    rules, base = _rules(tiers, n), _directions(n, shift_invariant)
+    # Orthonormal directions: all of them, or those of mean zero.
+    base = np.linalg.qr(np.eye(n)[:, 1:] - 1.0 / n)[0] if shift_invariant else np.eye(n)
+    pairs = [(i, j) for above, below in itertools.pairwise(tiers) for i in above for j in below]
+    rules = np.array([np.eye(n)[i] - np.eye(n)[j] for i, j in pairs])  # leads of upper items
     centre, root = np.zeros(base.shape[1]), np.eye(base.shape[1]) * FAR
     best, value, floor, found = np.inf, np.inf, -np.inf, np.zeros(n)
     for _ in range(_ROUNDS):
@@ -107,12 +110,13 @@ def minimise(risk: Risk, n: int, nature: Nature) -> Minimum:
     """
     if not nature.smooth:
         _check_kinks(n, nature)
-        return _on_lattice(risk, n, None) if nature.whole else _enclosed(risk, n, nature)
+        return _on_lattice(risk, n) if nature.whole else _enclosed(risk, n, nature)
     found = [_descended(risk, start, nature.shift_invariant) for start in nature.starts(n)]
     best = min(found, key=lambda each: each.value)
     if not nature.convex:
         best = _hopped(risk, best, nature.shift_invariant)
-    if _stalled(best):
+    flat = best.slope <= _FLAT * (1.0 + abs(best.value))
+    if not (best.attained or flat or _spread(best.scores) > FAR):
         raise NumericError(
             f"the risk of {n} scores was not minimised: after up to {_STEPS} steps from each of "
             f"{len(found)} starts its slope is still {best.slope:.3g} at {best.scores.round(3)}, "
@@ -155,63 +159,32 @@ def _cut(
     return centre, wide * (root - (1.0 - np.sqrt(max(flat, 0.0))) * np.outer(root @ unit, unit))
 
 
-def _directions(n: int, shift_invariant: bool) -> FloatArray:
-    """Return orthonormal directions, shape (n, d): all of them, or those of mean zero."""
-    if not shift_invariant:
-        return np.eye(n)
-    return np.asarray(np.linalg.qr(np.eye(n)[:, 1:] - 1.0 / n)[0], dtype=np.float64)
-
-
 def _most_broken(rules: FloatArray, scores: FloatArray, lead: float) -> tuple[float, FloatArray]:
     """Return the largest violation of the bounds and leads, 0 if none, and its gradient."""
     length = float(np.linalg.norm(scores))
     if length > FAR:
         return length - FAR, scores / length
-    missing = lead - rules @ scores
-    if not len(rules) or not missing.max() > 0.0:
-        return 0.0, scores
-    return float(missing.max()), -rules[int(missing.argmax())]
-
-
-def _rules(tiers: Tiers, n: int) -> FloatArray:
-    """Return one row per pair of items of neighbouring tiers: the lead of the upper one."""
-    pairs = [(i, j) for above, below in itertools.pairwise(tiers) for i in above for j in below]
-    rules = np.zeros((len(pairs), n))
-    for row, (i, j) in enumerate(pairs):
-        rules[row, i], rules[row, j] = 1.0, -1.0
-    return rules
-
-
-def _stalled(found: Minimum) -> bool:
-    flat = found.slope <= _FLAT * (1.0 + abs(found.value))
-    return not (found.attained or flat or _spread(found.scores) > FAR)
+    if len(rules) and (missing := lead - rules @ scores).max() > 0.0:
+        return float(missing.max()), -rules[int(missing.argmax())]
+    return 0.0, scores
 
 
 def _hopped(risk: Risk, best: Minimum, shift_invariant: bool) -> Minimum:
     """Move single scores to where the risk is lower, and minimise from there."""
     for _ in range(_HOPS):
-        lower = _lower_start(risk, best)
-        if lower is None:
+        scores, least = best.scores, best.value - 1e-10 * (1.0 + abs(best.value))
+        for i, place in itertools.product(range(len(scores)), np.arange(-8.0, 8.5)):
+            tried = scores.copy()
+            tried[i] = place
+            if (value := risk(tried)[0]) < least:
+                scores, least = tried, value
+        if scores is best.scores:
             break
-        moved = _descended(risk, lower, shift_invariant)
+        moved = _descended(risk, scores, shift_invariant)
         if not moved.value < best.value:
             break
         best = moved
     return best
-
-
-def _lower_start(risk: Risk, best: Minimum) -> FloatArray | None:
-    scores = best.scores.copy()
-    least = best.value - 1e-10 * (1.0 + abs(best.value))
-    found = False
-    for i in range(len(scores)):
-        for place in np.arange(-8.0, 8.5, 1.0):
-            tried = scores.copy()
-            tried[i] = place
-            value = risk(tried)[0]
-            if value < least:
-                scores, least, found = tried, value, True
-    return scores if found else None
 
 
 def _descended(risk: Risk, scores: FloatArray, shift_invariant: bool) -> Minimum:
@@ -249,32 +222,27 @@ def _descended_in_tiers(risk: Risk, tiers: Tiers, start: FloatArray) -> float:
 def _cone(tiers: Tiers, start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return M and x with scores M x in the order: a level, then steps that are not negative."""
     first, *later = tiers
-    level = float(start[list(first)].min())
+    level, one = float(start[list(first)].min()), np.eye(len(start))
     columns, x = [np.ones(len(start))], [level]
     if len(first) > 1:
         for i in first:
-            columns.append(_mark(len(start), (i,), 1.0))
+            columns.append(one[i])
             x.append(float(start[i]) - level)
     for place, tier in enumerate(later):
         for i in tier:
-            below = tier if len(tier) > 1 else tuple(j for part in later[place:] for j in part)
-            columns.append(_mark(len(start), (i,) if len(tier) > 1 else below, -1.0))
+            below = [j for part in later[place:] for j in part]
+            columns.append(-one[i] if len(tier) > 1 else -one[below].sum(axis=0))
             x.append(max(level - float(start[i]), 0.0))
         level -= x[-1]
     return np.stack(columns, axis=1), np.array(x)
-
-
-def _mark(n: int, items: tuple[int, ...], value: float) -> FloatArray:
-    column = np.zeros(n)
-    column[list(items)] = value
-    return column
 
 
 def _step(
     risk: Risk, at: tuple[FloatArray, float, FloatArray], damping: float
 ) -> tuple[FloatArray, float, tuple[float, FloatArray] | None]:
     scores, value, grad = at
-    hessian = _hessian(risk, scores)
+    bends = _bends(risk, scores, 1e-5)
+    hessian = 0.5 * (bends + bends.T)
     scale = max(float(np.abs(hessian).max()), 1e-12)
     for _ in range(60):
         step = _newton(hessian + damping * scale * np.eye(len(scores)), grad)
@@ -302,26 +270,15 @@ def _newton(hessian: FloatArray, grad: FloatArray) -> FloatArray | None:
 
 def _running_off(risk: Risk, scores: FloatArray, grad: FloatArray) -> bool:
     """Whether a score diverges: in a tail, slope over curvature does not vanish."""
-    width = 0.1
-    for i, slope in enumerate(grad):
-        ahead, behind = scores.copy(), scores.copy()
-        ahead[i] += width
-        behind[i] -= width
-        curvature = (risk(ahead)[1][i] - risk(behind)[1][i]) / (2.0 * width)
-        if abs(slope) > 1e-3 * curvature and slope != 0.0:
-            return True
-    return False
+    curvatures = np.diagonal(_bends(risk, scores, 0.1))
+    return bool(np.any((np.abs(grad) > 1e-3 * curvatures) & (grad != 0.0)))
 
 
-def _hessian(risk: Risk, scores: FloatArray) -> FloatArray:
-    n, width = len(scores), 1e-5
-    rows = np.empty((n, n))
-    for i in range(n):
-        ahead, behind = scores.copy(), scores.copy()
-        ahead[i] += width
-        behind[i] -= width
-        rows[i] = (risk(ahead)[1] - risk(behind)[1]) / (2.0 * width)
-    return 0.5 * (rows + rows.T)
+def _bends(risk: Risk, scores: FloatArray, width: float) -> FloatArray:
+    """Return central differences of the gradient, one row per score that is moved."""
+    steps = width * np.eye(len(scores))
+    rows = [risk(scores + step)[1] - risk(scores - step)[1] for step in steps]
+    return np.array(rows) / (2.0 * width)
 
 
 def _spread(scores: FloatArray) -> float:
@@ -360,22 +317,15 @@ def _tied(scores: FloatArray) -> FloatArray:
     return tied
 
 
-def _on_lattice(risk: Risk, n: int, tiers: Tiers | None) -> Minimum:
+def _on_lattice(risk: Risk, n: int, tiers: Tiers = ()) -> Minimum:
     """Best whole scores; corners of plain hinge risks are whole, with or without an order."""
-    best: tuple[float, FloatArray] | None = None
+    best, least = np.zeros(n), np.inf
     for steps in itertools.product(range(-n, n + 1), repeat=n - 1):
         scores = np.array([0.0, *steps])
-        if tiers is not None and not _in_order(scores, tiers):
+        ends = [(scores[list(tier)].min(), scores[list(tier)].max()) for tier in tiers]
+        if any(above[0] < below[1] for above, below in itertools.pairwise(ends)):
             continue
         value = risk(scores)[0]
-        if best is None or value < best[0] - 1e-12 * (1.0 + abs(value)):
-            best = value, scores
-    assert best is not None  # noqa: S101  (all scores equal fit every order)
-    return Minimum(best[1] - best[1].mean(), best[0], True, 0.0)
-
-
-def _in_order(scores: FloatArray, tiers: Tiers) -> bool:
-    return all(
-        scores[list(above)].min() >= scores[list(below)].max()
-        for above, below in itertools.pairwise(tiers)
-    )
+        if value < least - 1e-12 * (1.0 + abs(value)):
+            best, least = scores, value
+    return Minimum(best - best.mean(), least, True, 0.0)

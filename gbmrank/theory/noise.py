@@ -14,6 +14,7 @@ import numpy as np
 
 from gbmrank.data.columns import check_graphs, read_square, read_table
 from gbmrank.data.preferences import PreferenceGraphs
+from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError
 from gbmrank.types import ArrayLike, FloatArray
 
@@ -141,12 +142,13 @@ def degree_condition(A: ArrayLike, f: ArrayLike | None = None) -> Answer:  # noq
     """
     weights = _graph(A)
     if f is None:
-        sorted_by = net_degree(weights)
-        return sorts_preferences(
-            weights, sorted_by, len(weights) * _largest(weights), "a net degree"
-        )
-    sorted_by = _per_item(f, len(weights))
-    return sorts_preferences(weights, sorted_by, _largest(sorted_by))
+        size = len(weights) * _largest(weights)
+        return sorts_preferences(weights, net_degree(weights), size, "a net degree")
+    rule = f"f has one finite number per item of the graph ({len(weights)})"
+    values = read_table(f, f"{rule}; its entries")
+    if values.shape != (len(weights),):
+        raise DataError(f"{rule}; got an array of shape {values.shape}: {values}")
+    return sorts_preferences(weights, values, _largest(values))
 
 
 def sorts_preferences(
@@ -275,18 +277,16 @@ def independence(
             f"judgments are 0 or 1 (or labels, with threshold=), one row per item and one column "
             f"per judge, {_JUDGES} judges at least; got an array of shape {table.shape}"
         )
-    sizes = [len(table)] if group is None else read_table(group, "group").astype(int).tolist()
+    offsets = Groups.read(len(table), group, None).offsets
     total, pairs, worst, at = 0.0, 0, 0.0, (0, 0)
-    for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
-        rows = np.arange(end - size, end)
+    for begin, end in itertools.pairwise(offsets.tolist()):
+        rows = np.arange(begin, end)
         rows = rows[np.ptp(table[rows], axis=1) > 0]
         if len(rows) < 2:
             continue
         squared = np.triu(np.corrcoef(table[rows]) ** 2, 1)
-        total, pairs = (
-            total + table.shape[1] * squared.sum(),
-            pairs + len(rows) * (len(rows) - 1) // 2,
-        )
+        total += table.shape[1] * squared.sum()
+        pairs += len(rows) * (len(rows) - 1) // 2
         i, j = np.unravel_index(int(squared.argmax()), squared.shape)
         if squared[i, j] > worst:
             worst, at = float(squared[i, j]), (int(rows[i]), int(rows[j]))
@@ -353,12 +353,12 @@ def noise_report(graphs: PreferenceGraphs, *, judgments: ArrayLike | None = None
     queries = np.flatnonzero(np.diff(edges.offsets))
     if not len(queries):
         raise DataError("no query has a preference, so there is nothing to estimate from")
-    answers: dict[str, list[Answer]] = {"low_noise": [], "degree": [], "acyclic": []}
-    for query in queries.tolist():
-        weights = graphs.to_matrix(query)
-        answers["low_noise"].append(is_low_noise(weights))
-        answers["degree"].append(degree_condition(weights))
-        answers["acyclic"].append(is_acyclic(difference_graph(weights)))
+    tables = [graphs.to_matrix(query) for query in queries.tolist()]
+    answers = {
+        "low_noise": [is_low_noise(weights) for weights in tables],
+        "degree": [degree_condition(weights) for weights in tables],
+        "acyclic": [is_acyclic(difference_graph(weights)) for weights in tables],
+    }
     if judgments is not None:
         table = _binary(judgments, graphs)
         bounds = graphs.groups.offsets
@@ -395,14 +395,6 @@ def _graph(A: ArrayLike) -> FloatArray:  # noqa: N803
             "graphs.to_matrix(query), or ask noise_report"
         )
     return check_graphs(read_square(A, "the weights of a graph"))
-
-
-def _per_item(f: ArrayLike, n: int) -> FloatArray:
-    rule = f"f has one finite number per item of the graph ({n})"
-    values = read_table(f, f"{rule}; its entries")
-    if values.shape != (n,):
-        raise DataError(f"{rule}; got an array of shape {values.shape}: {values}")
-    return values
 
 
 def _largest(weights: FloatArray) -> float:

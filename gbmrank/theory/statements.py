@@ -40,12 +40,9 @@ def theorems(words: str = "") -> list[Statement]:
     ['Thm 13']
     """
     rows = [Statement(*row) for row in json.loads(_FILE.read_text(encoding="utf-8"))]
-    wanted = [_SHORT.get(word, word) for word in words.lower().split()]
-    return [row for row in rows if all(_has(row, word) for word in wanted)]
-
-
-def _has(row: Statement, word: str) -> bool:
-    """Numbers are words of the statement's number; other words are anywhere."""
-    if word[0].isdigit():
-        return word in row.number.lower().split()
-    return word in " ".join(row).lower()
+    for word in (_SHORT.get(word, word) for word in words.lower().split()):
+        if word[0].isdigit():  # a word of the statement's number; others are anywhere
+            rows = [row for row in rows if word in row.number.lower().split()]
+        else:
+            rows = [row for row in rows if word in " ".join(row).lower()]
+    return rows

@@ -10,10 +10,7 @@ from gbmrank.data.columns import as_floats, read_number, read_table
 from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import query_sums, rows_by_value
 from gbmrank.errors import ParameterError
-from gbmrank.losses.utilities import (
-    DisagreementUtility,
-    Form,
-)
+from gbmrank.losses.utilities import DisagreementUtility, Form
 from gbmrank.metrics import AbstractMetric, AbstractPositional, PairwiseDisagreement
 from gbmrank.registry.composition import as_metric, cut_off
 from gbmrank.types import ArrayLike, FloatArray
@@ -53,7 +50,14 @@ def view(metric: AbstractMetric) -> View | None:
     if isinstance(metric, PairwiseDisagreement):
         return _disagreement(metric) if getattr(metric, "preferences", None) is None else None
     top = metric.top_form if cut_off(metric) == 1 else None
-    return None if top is None else View(top.values, _first_rank, _no_offsets, top)
+    if top is None:
+        return None
+    return View(
+        top.values,
+        lambda n: np.asarray(np.arange(n) == 0, dtype=np.float64),
+        lambda data: np.zeros(data.groups.n_queries),
+        top,
+    )
 
 
 def positional(metric: Any, labels: ArrayLike) -> Positional:
@@ -135,16 +139,6 @@ def _disagreement(metric: PairwiseDisagreement) -> View:
         below = data.groups.spread(data.groups.sizes) - 1.0 - place
         return -query_sums(values[rows_by_value(values, data.groups)] * below, data.groups)
 
-    return View(utility.values, _items_below, offsets, utility.form, sign=-1.0)
-
-
-def _items_below(n: int) -> FloatArray:
-    return np.arange(n - 1.0, -1.0, -1.0)
-
-
-def _first_rank(n: int) -> FloatArray:
-    return (np.arange(n) == 0).astype(np.float64)
-
-
-def _no_offsets(data: RankingData) -> FloatArray:
-    return np.zeros(data.groups.n_queries)
+    return View(
+        utility.values, lambda n: np.arange(n - 1.0, -1.0, -1.0), offsets, utility.form, sign=-1.0
+    )

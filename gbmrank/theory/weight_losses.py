@@ -180,7 +180,17 @@ def check_link(link: Link, low: float, high: float, nodes: FloatArray) -> LinkVa
             f"the derivative of the link {link.name} must be a positive number; it is "
             f"{found.slope[flat[0]]:g} at v = {nodes[flat[0]]:.6g}"
         )
-    _check_derivative(link, nodes, found)
+    # The derivative against differences of q; a kink affects few of them.
+    width = np.diff(nodes)
+    rise = np.where(found.q[1:] <= 0.5, np.diff(found.q), -np.diff(found.rest)) / width
+    mean = 0.5 * (found.slope[1:] + found.slope[:-1])
+    wrong = np.abs(rise - mean) > 0.02 * np.maximum(rise, mean)
+    if np.mean(wrong) > 0.02:
+        at = int(np.argmax(wrong))
+        raise ParameterError(
+            f"the link {link.name} must return (q, q') with q' its derivative; near v = "
+            f"{nodes[at]:.6g} it gives {mean[at]:.6g} where differences of q give {rise[at]:.6g}"
+        )
     return found
 
 
@@ -331,21 +341,6 @@ class AbstractWeightLoss(AbstractCompositeLoss):
         return _restored, type(self).recipe
 
 
-def _check_derivative(link: Link, nodes: FloatArray, found: LinkValues) -> None:
-    """Compare the derivative with differences of q; a kink affects few of them."""
-    width = np.diff(nodes)
-    lower = found.q[1:] <= 0.5
-    rise = np.where(lower, np.diff(found.q), -np.diff(found.rest)) / width
-    mean = 0.5 * (found.slope[1:] + found.slope[:-1])
-    wrong = np.abs(rise - mean) > 0.02 * np.maximum(rise, mean)
-    if np.mean(wrong) > 0.02:
-        at = int(np.argmax(wrong))
-        raise ParameterError(
-            f"the link {link.name} must return (q, q') with q' its derivative; near v = "
-            f"{nodes[at]:.6g} it gives {mean[at]:.6g} where differences of q give {rise[at]:.6g}"
-        )
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class _Measured:
@@ -393,25 +388,15 @@ def _change(pair: list[float]) -> float:
 
 
 def _beyond(v: float, tail: Tail) -> tuple[float, float, float]:
+    """Slope ``slope exp(rate x)``, or ``slope (1 + u)^p``, with its integral and derivative."""
     end, value, slope, rate, reach = tail
     if reach == 0.0:
-        return _exponential(v - end, value, slope, rate)
-    return _power((v - end) / reach, value, slope, (rate * reach, reach))
-
-
-def _exponential(x: float, value: float, slope: float, rate: float) -> tuple[float, float, float]:
-    """Slope ``slope exp(rate x)`` with its integral and derivative."""
-    z = min(max(rate * x, -MAX_EXPONENT), _STEEPEST)
-    grown = slope * math.exp(z)
-    area = slope * x if abs(rate) < 1e-12 else slope * math.expm1(z) / rate
-    return max(value + area, 0.0), grown, rate * grown
-
-
-def _power(
-    u: float, value: float, slope: float, shape: tuple[float, float]
-) -> tuple[float, float, float]:
-    """Slope ``slope (1 + u)^p`` at a distance of u reaches, with its integral and derivative."""
-    p, reach = shape
+        x = v - end
+        z = min(max(rate * x, -MAX_EXPONENT), _STEEPEST)
+        grown = slope * math.exp(z)
+        area = slope * x if abs(rate) < 1e-12 else slope * math.expm1(z) / rate
+        return max(value + area, 0.0), grown, rate * grown
+    u, p = (v - end) / reach, rate * reach
     far = math.log1p(u)
     z = min(max(p * far, -MAX_EXPONENT), _STEEPEST)
     grown = slope * math.exp(z)
@@ -456,14 +441,9 @@ def _loss_class(
     if key not in _made:
         positive = tabulated(grid, -rest * density, ends[1], vanishes_above=True)
         negative = tabulated(grid, q * density, ends[0], vanishes_above=False)
-        recipe = (weight, float(rate), given, name)
-        _made[key] = _class_of(
-            recipe,
-            link,
-            (positive, negative),
-            is_convex(grid, positive, negative),
-            _least_claimed(grid, (positive, negative), _least_of(weight, weights)),
-        )
+        recipe, partials = (weight, float(rate), given, name), (positive, negative)
+        least = _least_claimed(grid, partials, _least_of(weight, weights))
+        _made[key] = _class_of(recipe, link, partials, is_convex(grid, *partials), least)
     return _made[key]
 
 
@@ -603,14 +583,11 @@ def _tail(weight: WeightFunction, *, at_one: bool) -> float:
 
 
 def _diverges(fall: float, at_one: bool) -> str:
-    what, base, item = (
-        ("(1 - c) w(c) diverges near c = 1", "(1 - c)", "useful")
-        if at_one
-        else ("c w(c) diverges near c = 0", "c", "useless")
-    )
+    base, item = ("(1 - c)", "useful") if at_one else ("c", "useless")
     order = 2.0 - fall
     grows = f"grows there like {base}^-{order:.3g}" if order > 1.99 else "grows there too fast"
     return (
-        f"loss_from_weight: the integral of {what}, so {item} items would have an infinite "
-        f"loss; w {grows}, and must grow clearly more slowly than {base}^-2"
+        f"loss_from_weight: the integral of {base} w(c) diverges near c = {at_one:d}, so {item} "
+        f"items would have an infinite loss; w {grows}, and must grow clearly more slowly than "
+        f"{base}^-2"
     )

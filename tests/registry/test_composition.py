@@ -245,3 +245,19 @@ def test_a_discount_that_is_a_function_has_a_text():
         gbmrank.metric(str(metric))
     report = gbmrank.testing.check_metric(metric)
     assert {one.check for one in report.results if one.outcome == "skipped"} == {"pickling", "spec"}
+
+
+@pytest.mark.parametrize("name", ["ranksvm", "pnorm_push", "w_ranknet", "lambdarank@5"])
+def test_a_preset_is_the_same_with_the_name_of_gbmrank_before_it(name):
+    assert gbmrank.objective(f"gbmrank:{name}") == gbmrank.objective(name)
+
+
+@pytest.mark.parametrize("name", ["lambdarank", "ndcg_loss2", "ndcg_loss2pp"])
+def test_no_cut_off_is_the_preset_without_one(name):
+    assert gbmrank.objective(name, k=None) == gbmrank.objective(name)
+    assert gbmrank.objective(f"{name}(k=none)") == gbmrank.objective(name)
+
+
+def test_a_preset_without_a_cut_off_takes_none():
+    with pytest.raises(ParameterError, match="takes no cut-off"):
+        gbmrank.objective("ranknet", k=None)

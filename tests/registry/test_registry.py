@@ -321,6 +321,30 @@ def test_an_alias_cannot_hide_an_installed_plugin():
         registry.register(WithAlias)
 
 
+def test_an_alias_cannot_hide_a_preset():
+    class WithAlias(Logistic):  # type: ignore[misc]
+        name: ClassVar[str] = "mine"
+        aliases: ClassVar[tuple[str, ...]] = ("Steep-Logistic",)
+
+    presets = {"steep_logistic": "logistic(sigma=4)"}
+    registry: Registry[AbstractLoss] = Registry(
+        "loss", AbstractLoss, (Logistic,), tuple, presets=presets
+    )
+    with pytest.raises(RegistrationError, match="'steep_logistic' is a preset"):
+        registry.register(WithAlias)
+    assert "mine" not in registry
+
+
+def test_an_alias_is_found_however_it_is_written():
+    class WithAlias(Logistic):  # type: ignore[misc]
+        name: ClassVar[str] = "mine"
+        aliases: ClassVar[tuple[str, ...]] = ("My-Loss",)
+
+    registry = registry_with()
+    registry.register(WithAlias)
+    assert registry.get("my_loss") is registry.get("My-Loss") is WithAlias
+
+
 def test_a_builtin_that_a_plugin_offers_too_is_said_to_be_built_in():
     registry = registry_with(FakePoint("logistic", lambda: make_loss("logistic")))
     with pytest.raises(RegistrationError, match="'logistic' is taken by gbmrank"):

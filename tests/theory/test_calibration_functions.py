@@ -298,3 +298,9 @@ def test_a_template_of_a_plugin_is_not_taken_for_convex():
         theory.calibration_function(Wavy(), "precision@1")
     best = theory.Distribution(np.array([[1.0, 1.0]]), [1.0]).minimiser(Wavy())
     assert best.scores == pytest.approx([-3.1, -3.1], abs=0.1)
+
+
+def test_where_all_orders_are_equally_good_there_is_no_constant():
+    found = theory.calibration_function("pointwise(loss=squared, target=dcg)", "recall@5")
+    assert found.largest == 0.0
+    assert np.isnan(found.constants()).all()

@@ -7,7 +7,7 @@ import pytest
 
 from gbmrank import theory
 from gbmrank.data.preferences import PreferenceGraphs
-from gbmrank.errors import DataError
+from gbmrank.errors import DataError, GroupError
 
 
 def differences(a):
@@ -198,3 +198,10 @@ def test_any_f_can_be_put_to_the_test():
 def test_f_has_one_number_per_item(f):
     with pytest.raises(DataError, match=r"one finite number per item of the graph \(3\)"):
         theory.degree_condition(np.zeros((3, 3)), f=f)
+
+
+@pytest.mark.parametrize("group", [[2, 3], [9], [-2, 10], [4.5, 3.5]])
+def test_groups_of_judgments_cover_all_rows(group):
+    judgments = np.random.default_rng(0).random((8, 20)) < 0.4
+    with pytest.raises(GroupError, match="group size"):
+        theory.independence(judgments, group=group)

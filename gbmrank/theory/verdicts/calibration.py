@@ -5,8 +5,10 @@
 :func:`remedy` suggests a change whose verdict was checked.
 """
 
+import contextlib
 import functools
 import shlex
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -28,12 +30,12 @@ from gbmrank.metrics import MAP, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
 from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Bipartite, Comparison
-from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.objectives.push import Push
 from gbmrank.objectives.value_linear import Linear
 from gbmrank.registry.composition import as_metric, as_objective, text_of
 from gbmrank.theory.counterexamples import Counterexample, known_for
-from gbmrank.theory.shapes import contradictions, pair_shape
+from gbmrank.theory.noise import Answer
+from gbmrank.theory.shapes import contradictions, modulus_contradiction, pair_shape
 from gbmrank.theory.user_code import isolated, own_parts, sampled
 from gbmrank.theory.verdicts.forms import (
     BINARY,
@@ -44,26 +46,29 @@ from gbmrank.theory.verdicts.forms import (
     legal,
     weighs_relevance,
 )
-from gbmrank.theory.verdicts.generators import modulus_contradiction
 from gbmrank.theory.verdicts.order import (
     Preserved,
     assumed_of,
     assumed_of_regulariser,
+    largest_label,
     preserved_order,
     same_order,
+    utility_bound,
 )
 from gbmrank.theory.verdicts.pairs import Decoded, decoded_calibration
-from gbmrank.theory.verdicts.uniform import uniform
 from gbmrank.theory.verdicts.verdict import (
     AbstractCondition,
+    AllOf,
     Assumed,
     BinaryLabels,
+    Constant,
     DegreeCondition,
     IndependentLabels,
     LabelsFrom,
     MaxItems,
     Reinforcement,
     SortsPreferences,
+    Status,
     Verdict,
     all_of,
     unknown,
@@ -81,11 +86,12 @@ _C = "Calauzenes et al. 2013"
 _MENON = "; Menon and Williamson 2014"
 _COUNTEREXAMPLE = "counterexample, verified numerically"
 _FAIR_TIES = ("mean", "index")
-_NATIVE = "native:"
-_COMMITTEE = "committee"
 _LONG_ENOUGH = 5  # items; agreement on shorter lists only is not useful
-_NONE = object()  # no common definition of relevance
 _BY_DEFINITION = "by definition"
+_OPEN = (
+    "no: the condition allows two items whose expected utilities are as close as you like, and "
+    "whose exchange loses as much as before"
+)
 _warned: set[str] = set()  # a grid search trains one pair many times
 
 
@@ -135,7 +141,7 @@ def calibration(objective: Any, metric: Any = None, *, graphs: bool | None = Non
     declared = _declared(template)
     found = _on_graphs(template, measure) if graphs else _calibration(template, measure)
     if found.reference != _BY_DEFINITION:
-        found = replace(found, uniform=uniform(template, measure, found, _both(template, measure)))
+        found = replace(found, uniform=uniform(template, measure, found))
     rests = found.status in ("calibrated", "conditional") or "Thm 1" in found.reference
     if not (declared and rests) or found.reference == _BY_DEFINITION:
         return found
@@ -156,9 +162,56 @@ def calibration_or_unknown(objective: Any, metric: Any) -> Verdict:
 
 def _both(template: AbstractObjective, measure: AbstractMetric) -> tuple[Labels, ...]:
     """Return the labels that both support, or supersets."""
-    seen, preserved = view(measure), preserved_order(template)
-    taken = labels_of(template) if preserved is None else preserved.labels
-    return common(taken, legal(measure.form if seen is None else seen.form))
+    return common(_labels_of(template), legal(_form_of(measure)))
+
+
+def _form_of(measure: AbstractMetric) -> Form:
+    seen = view(measure)
+    return measure.form if seen is None else seen.form
+
+
+def _labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
+    if isinstance(template, Mix):
+        return functools.reduce(common, [_labels_of(part) for part in template.parts])
+    preserved = preserved_order(template)
+    return legal(template.label_form) if preserved is None else preserved.labels
+
+
+def uniform(
+    template: AbstractObjective, measure: AbstractMetric, verdict: Verdict
+) -> Answer | None:
+    """Return whether one surrogate regret suffices on all distributions, with the reason.
+
+    Calibrated means that on each distribution a surrogate regret is small enough for a given
+    regret of the metric; uniformly so if one is small enough for all. The arguments are in
+    docs/calibration.md. None if the verdict says nothing to be so.
+    """
+    if verdict.status not in ("calibrated", "conditional"):
+        return None
+    condition, constant = verdict.condition, verdict.constant
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    if any(isinstance(each, Reinforcement | DegreeCondition | SortsPreferences) for each in parts):
+        return Answer(False, reason=_OPEN)
+    binary = any(each in (BinaryLabels(), IndependentLabels()) for each in parts)
+    if binary or all(each.only is not None for each in _both(template, measure)):
+        return Answer(True, reason=f"there are finitely many labels ({_C}, Cor. 4.5)")
+    return _uniform_constant(template, measure, constant)
+
+
+def _uniform_constant(
+    template: AbstractObjective, measure: AbstractMetric, constant: Constant | None
+) -> Answer:
+    if constant is None:
+        why = "not known: labels are any numbers, and the constant of a regret bound is not known"
+        return Answer(False, reason=f"{why}; it is for finitely many labels ({_C}, Cor. 4.5)")
+    if constant.of in ("none", "eta"):
+        return Answer(True, reason=f"the constant {constant} is the same for all distributions")
+    if utility_bound(template, 2) is None:
+        why = f"not known: the constant {constant} grows with the utilities of {measure.name}"
+        return Answer(False, reason=f"{why}; it is for bounded labels ({_C}, Cor. A.1)")
+    where = largest_label(template)
+    when = "" if where is None else f" if {where}"
+    return Answer(True, reason=f"utilities are bounded{when} ({_C}, Cor. A.1)")
 
 
 def _declared(template: AbstractObjective) -> list[str]:
@@ -191,8 +244,10 @@ def warn_if_not_calibrated(objective: Any, metric: Any) -> Verdict:
     pair = text_of(as_objective(objective)), text_of(as_metric(metric))
     if str(pair) not in _warned:
         _warned.add(str(pair))
-        right = _right_for(metric)
-        use = "" if right is None else f"Use {right}. "
+        use = ""
+        with contextlib.suppress(GbmrankError):  # a metric without a utility
+            made = as_objective(f"pairwise(target={pair[1]})")
+            use = f"Use {text_of(made)}. " if calibration(made, metric) else ""
         reason = shlex.join(["gbmrank", "check", pair[0], "--metric", pair[1]])
         message = f"{pair[0]} is not calibrated for {pair[1]}. {use}Reason: {reason}"
         warn(message, CalibrationWarning)
@@ -243,8 +298,12 @@ def _right(template: AbstractObjective, measure: AbstractMetric) -> bool:
     seen, preserved = view(measure), preserved_order(template)
     if seen is None or preserved is None or preserved.assumed or preserved.up_to is not None:
         return False
-    both = common(preserved.labels, legal(seen.form))
-    return bool(both) and all(alike(preserved.form, seen.form, each).holds for each in both)
+    return _agree(preserved, seen.form, common(preserved.labels, legal(seen.form)))
+
+
+def _agree(preserved: Preserved, form: Form, labels: Sequence[Labels]) -> bool:
+    """Whether two utilities give the same order, on sets of labels of which there are some."""
+    return bool(labels) and all(alike(preserved.form, form, each).holds for each in labels)
 
 
 def _without_loss(objective: Any) -> str | None:
@@ -252,23 +311,14 @@ def _without_loss(objective: Any) -> str | None:
     if isinstance(objective, AbstractObjective) or getattr(objective, "template", None) is not None:
         return None
     text = str(objective).strip()
-    if text.startswith(_NATIVE):
+    if text.startswith("native:"):
         return (
             "is the booster's own objective: it follows the gradient of no published loss, or "
             "samples pairs"
         )
-    if text == _COMMITTEE or text.startswith(f"{_COMMITTEE}("):
+    if text == "committee" or text.startswith("committee("):
         return "is a mean of models that minimise different losses"
     return None
-
-
-def _right_for(metric: Any) -> str | None:
-    """Return the pairwise objective with the metric as target, if it is calibrated."""
-    try:
-        made = as_objective(f"pairwise(target={text_of(as_metric(metric))})")
-    except GbmrankError:  # a metric without a utility
-        return None
-    return text_of(made) if calibration(made, metric).status == "calibrated" else None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -276,7 +326,9 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
     if measure.ties not in _FAIR_TIES:
         return unknown(f"ties={measure.ties} rewards or punishes ties, which theory leaves out")
     seen, preserved = view(measure), preserved_order(template)
-    if _every_order_is_best(template, measure, seen):
+    form, both = _form_of(measure), _both(template, measure)
+    equal = bool(both) and all(is_constant(form, each) for each in both)
+    if equal or (seen is not None and seen.fall == "constant"):
         sentence = f"every order has the same {measure.name}, so every loss is calibrated for it"
         return Verdict("calibrated", None, None, _BY_DEFINITION, sentence)
     if preserved is None:
@@ -284,27 +336,6 @@ def _calibration(template: AbstractObjective, measure: AbstractMetric) -> Verdic
     if seen is not None:
         return _positional(template, measure, preserved, seen)
     return _other_measure(template, measure, preserved)
-
-
-def _every_order_is_best(
-    template: AbstractObjective, measure: AbstractMetric, seen: View | None
-) -> bool:
-    """Whether all discounts or all utilities are equal, for all labels that both support."""
-    if seen is not None and seen.fall == "constant":
-        return True
-    form, both = measure.form if seen is None else seen.form, _both(template, measure)
-    return bool(both) and all(is_constant(form, each) for each in both)
-
-
-def labels_of(template: AbstractObjective) -> tuple[Labels, ...]:
-    """Return the labels that an objective without a utility supports."""
-    if isinstance(template, Mix):
-        parts = [labels_of(part) for part in template.parts]
-        return functools.reduce(common, parts)
-    preserved = preserved_order(template)
-    if preserved is not None:
-        return preserved.labels
-    return legal(template.label_form)
 
 
 def _positional(
@@ -335,24 +366,22 @@ def _sorted(
     """Return the verdict if the minimiser sorts the utility of the metric."""
     narrower, labels = found
     condition = all_of(narrower, *_assumed(preserved, measure, seen))
-    constant, reference = preserved.constant, preserved.reference
     best = "highest" if measure.higher_is_better else "lowest"
     learns = f"with enough data, this loss learns the order with the {best} expected {measure.name}"
-    if condition is None:
-        sentence = f"{learns} ({labels})"
-        return Verdict("calibrated", None, constant, reference, sentence)
-    if narrower is None:
-        sentence = f"{learns}, if {condition}; no proof covers that"
-        return Verdict("conditional", condition, constant, reference, sentence)
     sentence = (
         f"it sorts another utility than {measure.name} asks for, but the two agree when {condition}"
     )
-    return Verdict("conditional", condition, constant, reference, sentence)
+    if condition is None:
+        sentence = f"{learns} ({labels})"
+    elif narrower is None:
+        sentence = f"{learns}, if {condition}; no proof covers that"
+    status: Status = "calibrated" if condition is None else "conditional"
+    return Verdict(status, condition, preserved.constant, preserved.reference, sentence)
 
 
 def _assumed(
     preserved: Preserved, measure: AbstractMetric, seen: View | None
-) -> tuple[AbstractCondition, ...]:
+) -> tuple[Assumed, ...]:
     """Return the unproven assumptions about user-defined parts."""
     if seen is None or seen.fall != "unknown":
         return preserved.assumed
@@ -377,50 +406,31 @@ def _not_sorted(
         template, measure, preserved, both, (preserved.form, seen.form)
     )
     if isinstance(measure, PairwiseDisagreement):
-        return _on_p_f(template, measure, preserved, example)
+        sorts = SortsPreferences(preserved.utilities, measure.normalize)
+        condition = all_of(sorts, *preserved.assumed)
+        sentence = (
+            f"its minimisers sort an expectation, which is best when {condition}; "
+            f"{remedy(template, measure)}"
+        )
+        reference = "Ramaswamy et al. 2013, Thm 6"
+        return Verdict("conditional", condition, None, reference, sentence, example)
     independent = given_independent(template, measure)
     if independent is not None and seen.form.gain == "step":
         return replace(independent, counterexample=example)
     if example is None and "own" in (preserved.form.gain, seen.form.gain):
-        return _if_alike(measure, preserved, seen)
+        # Whether a user-defined utility agrees can be tested on labels.
+        words = f"the utility it sorts is, on your labels, that of {measure.name} times a factor"
+        agree = functools.partial(same_order, preserved.utilities, seen.utilities)
+        condition = all_of(Assumed(words, agree), *_assumed(preserved, measure, seen))
+        sentence = f"its minimisers are in the best order if {words}"
+        return Verdict("conditional", condition, None, preserved.reference, sentence)
     if example is None:
         return unknown("it sorts another utility, and no distribution is known where that costs")
     sentence = (
         f"its minimisers sort another expected utility than {measure.name} asks for; "
         f"{remedy(template, measure)}"
     )
-    reference = f"{_C}, Thm 3.2 (converse); {_COUNTEREXAMPLE}"
-    return Verdict("not calibrated", None, None, reference, sentence, example)
-
-
-def _if_alike(measure: AbstractMetric, preserved: Preserved, seen: View) -> Verdict:
-    """Return the verdict for a user-defined utility, whose agreement can be tested on labels."""
-
-    def agree(where: Any) -> bool:
-        return same_order(preserved.utilities, seen.utilities, where)
-
-    words = f"the utility it sorts is, on your labels, that of {measure.name} times a factor"
-    condition = all_of(Assumed(words, agree), *_assumed(preserved, measure, seen))
-    sentence = f"its minimisers are in the best order if {words}"
-    return Verdict("conditional", condition, None, preserved.reference, sentence)
-
-
-def _on_p_f(
-    template: AbstractObjective,
-    measure: PairwiseDisagreement,
-    preserved: Preserved,
-    example: Counterexample | None,
-) -> Verdict:
-    condition = all_of(
-        SortsPreferences(preserved.utilities, measure.normalize),
-        *_assumed(preserved, measure, None),
-    )
-    sentence = (
-        f"its minimisers sort an expectation, which is best when {condition}; "
-        f"{remedy(template, measure)}"
-    )
-    reference = "Ramaswamy et al. 2013, Thm 6"
-    return Verdict("conditional", condition, None, reference, sentence, example)
+    return _against(f"{_C}, Thm 3.2 (converse)", sentence, example)
 
 
 def _narrower(
@@ -430,15 +440,12 @@ def _narrower(
     if preserved.up_to is not None:
         return None
     bends = [f.at for f in (preserved.form, seen.form) if f.gain == "excess"]
-    tried: list[tuple[AbstractCondition, Labels]] = [
-        (LabelsFrom(float(low)), Labels(low=float(low))) for low in sorted(bends)
-    ]
-    tried.append((BinaryLabels(), BINARY))
-    for condition, wanted in tried:
+    tried = [(LabelsFrom(float(low)), Labels(low=float(low))) for low in sorted(bends)]
+    for condition, wanted in (*tried, (BinaryLabels(), BINARY)):
         left = [each & wanted for each in both if (each & wanted).several]
         if not left or all(is_constant(seen.form, each) for each in left):
             continue
-        if all(alike(preserved.form, seen.form, each).holds for each in left):
+        if _agree(preserved, seen.form, left):
             return condition
     return None
 
@@ -459,7 +466,7 @@ def given_independent(template: AbstractObjective, measure: AbstractMetric) -> V
         return None
     if preserved is not None:
         reference = f"{preserved.reference.removesuffix(_MENON)}{_MENON}, Prop. 6 and Cor. 7"
-        assumed: tuple[AbstractCondition, ...] | None = _assumed(preserved, measure, seen)
+        assumed: tuple[Assumed, ...] | None = _assumed(preserved, measure, seen)
     else:
         reference = "Menon and Williamson 2014, Prop. 8, Cor. 9 and Cor. 12"
         assumed = _sorts_probability(template)
@@ -469,11 +476,8 @@ def given_independent(template: AbstractObjective, measure: AbstractMetric) -> V
         reference += "; by exchange of neighbours"
     condition = all_of(independent, *assumed)
     sorted_by = "the expected gain" if independent.graded else "the probability of relevance"
-    sentence = (
-        f"with enough data, this loss sorts by {sorted_by}, which is best for {measure.name} when "
-        f"{condition}"
-    )
-    return Verdict("conditional", condition, None, reference, sentence)
+    what = f"this loss sorts by {sorted_by}, which is best for {measure.name} when {condition}"
+    return Verdict("conditional", condition, None, reference, f"with enough data, {what}")
 
 
 def _independence(
@@ -483,30 +487,19 @@ def _independence(
     preserved: Preserved | None,
 ) -> IndependentLabels | None:
     """Return the independence under which both want one order: of grades, or of relevance."""
-    form = measure.form if seen is None else seen.form
-    if seen is None and preserved is not None and preserved.up_to is None and form.gain == "exp2":
-        both = common(preserved.labels, legal(form))
-        if both and all(alike(preserved.form, form, each).holds for each in both):
+    form = _form_of(measure)
+    own = Form("step", getattr(template, "threshold", None))
+    if preserved is not None:
+        own, both = preserved.form, common(preserved.labels, legal(form))
+        graded = seen is None and preserved.up_to is None and form.gain == "exp2"
+        if graded and _agree(preserved, form, both):
             return IndependentLabels(graded=True)
-    threshold = _relevance(template, form, preserved)
-    return None if threshold is _NONE else IndependentLabels(threshold)
-
-
-def _relevance(template: AbstractObjective, form: Form, preserved: Preserved | None) -> Any:
-    """Return the common threshold of relevance (None: 0/1 labels), or _NONE."""
-    own = preserved.form if preserved is not None else Form("step", _threshold(template))
-    steps = own.gain == form.gain == "step" and own.at is not None and own.at == form.at
-    if steps:
-        return own.at
-    taken = preserved.labels if preserved is not None else labels_of(template)
-    for side, labels in ((own, taken), (form, legal(form))):
+    if own.gain == form.gain == "step" and own.at is not None and own.at == form.at:
+        return IndependentLabels(own.at)
+    for side, labels in ((own, _labels_of(template)), (form, legal(form))):
         if not any(0.0 in each and 1.0 in each for each in labels) or not weighs_relevance(side):
-            return _NONE
-    return None
-
-
-def _threshold(template: AbstractObjective) -> float | None:
-    return getattr(template, "threshold", None)
+            return None
+    return IndependentLabels()
 
 
 def _sorts_probability(template: AbstractObjective) -> tuple[Assumed, ...] | None:
@@ -543,14 +536,13 @@ def _other_measure(
     example = known_for(template, measure) or order_witness(
         template, measure, preserved, both, (preserved.form, form)
     )
-    if _is_average_precision(measure) and preserved.up_to is None:
-        ideal = replace(form, over="sum")
-        if both and all(alike(preserved.form, ideal, each).holds for each in both):
-            condition = Reinforcement(form.at)
-            sentence = f"sorting E[y/P] is best for average precision when {condition}"
-            reference = "Ramaswamy et al. 2013, Thm 4 and Cor. 5"
-            together = all_of(condition, *_assumed(preserved, measure, None))
-            return Verdict("conditional", together, None, reference, sentence, example)
+    precision = _is_average_precision(measure) and preserved.up_to is None
+    if precision and _agree(preserved, replace(form, over="sum"), both):
+        condition = Reinforcement(form.at)
+        sentence = f"sorting E[y/P] is best for average precision when {condition}"
+        reference = "Ramaswamy et al. 2013, Thm 4 and Cor. 5"
+        together = all_of(condition, *preserved.assumed)
+        return Verdict("conditional", together, None, reference, sentence, example)
     independent = given_independent(template, measure)
     if independent is not None and _is_average_precision(measure):
         return replace(independent, counterexample=example)
@@ -561,8 +553,7 @@ def _other_measure(
         f"the best order for {measure.name} is not that of any expected utility: what an item is "
         f"worth depends on the items above it{right}"
     )
-    reference = "; ".join(filter(None, [measure.no_utility_theorem, _COUNTEREXAMPLE]))
-    return Verdict("not calibrated", None, None, reference, sentence, example)
+    return _against(measure.no_utility_theorem, sentence, example)
 
 
 def _is_average_precision(measure: AbstractMetric) -> bool:
@@ -588,8 +579,13 @@ def _on_graphs(template: AbstractObjective, measure: AbstractMetric) -> Verdict:
     theorem = _theorem_against(template, measure, None)
     if example is None and theorem is None:
         return unknown(f"no result about {template.name} on preference graphs")
+    return _against(theorem, template.why_unsorted, example)
+
+
+def _against(theorem: str | None, sentence: str, example: Counterexample | None) -> Verdict:
+    """Return the verdict by a theorem (or none), and by a counterexample if there is one."""
     reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
-    return Verdict("not calibrated", None, None, reference, template.why_unsorted, example)
+    return Verdict("not calibrated", None, None, reference, sentence, example)
 
 
 def _without_order(
@@ -601,7 +597,11 @@ def _without_order(
             f"the weights of {template.name} follow the ranking and count as constants, so it is "
             "the gradient of no fixed loss and nothing is proven about where it leads"
         )
-    example = _known_example(template, measure)
+    example = (
+        known_for(template, measure)
+        or kink_witness(template, measure)
+        or comparison_witness(template, measure)
+    )
     independent = given_independent(template, measure)
     of_relevance = _is_average_precision(measure) if seen is None else seen.form.gain == "step"
     if independent is not None and of_relevance:
@@ -613,19 +613,7 @@ def _without_order(
             f"{template.name} is not known to sort any utility, and no counterexample is stored; "
             f"gbmrank check searches for one{right}"
         )
-    sentence = f"{template.why_unsorted}{right}"
-    reference = "; ".join(filter(None, [theorem, _COUNTEREXAMPLE if example else None]))
-    return Verdict("not calibrated", None, None, reference, sentence, example)
-
-
-def _known_example(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
-    """Return a stored counterexample, or one that a sum over three items gives."""
-    stored = known_for(template, measure)
-    if stored is not None:
-        return stored
-    if isinstance(template, Pairwise) and not pair_shape(template.loss).differentiable:
-        return kink_witness(template, measure)
-    return comparison_witness(template, measure) if isinstance(template, Comparison) else None
+    return _against(theorem, f"{template.why_unsorted}{right}", example)
 
 
 def _theorem_against(

@@ -204,11 +204,10 @@ def _curve_between(form: Form, low: float, high: float) -> _Curve:
         return _Curve("affine", 0.0)
     if form.gain == "excess" and form.at <= low:
         return _Curve("affine", -float(form.at))
-    ends = {"excess": form.gain == "excess" and form.at < high}
-    ends["step"] = form.gain == "step" and low < form.at <= high
-    if form.gain in ends:
-        return _Curve(form.gain, form.at) if ends[form.gain] else _Curve("constant")
-    return _Curve(form.gain)
+    if form.gain not in ("excess", "step"):
+        return _Curve(form.gain)
+    bends = form.at < high if form.gain == "excess" else low < form.at <= high
+    return _Curve(form.gain, form.at) if bends else _Curve("constant")
 
 
 def _related(one: _Curve, two: _Curve) -> str | None:
@@ -217,9 +216,7 @@ def _related(one: _Curve, two: _Curve) -> str | None:
         return None
     if one.kind == "values":
         return _related_entries(one.at, two.at)
-    if one.kind == "affine":
-        return "proportional" if one.at == two.at else "affine"
-    return "proportional" if one.at == two.at else None
+    return "proportional" if one.at == two.at else "affine" if one.kind == "affine" else None
 
 
 def _related_entries(one: tuple[float, ...], two: tuple[float, ...]) -> str | None:

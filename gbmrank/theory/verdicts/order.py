@@ -32,6 +32,7 @@ Whether two utilities give the same order is derived from their forms
 on which they differ: it can refute, but not confirm.
 """
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +42,7 @@ from typing import Any, final
 
 import numpy as np
 
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import query_sums
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import (
@@ -64,17 +65,9 @@ from gbmrank.objectives.calibrated import CalibratedSoftmax, SigmoidSoftmax
 from gbmrank.objectives.pairwise import Pairwise, QueryRMSE
 from gbmrank.objectives.pointwise import Pointwise, with_options
 from gbmrank.objectives.value_linear import Linear
-from gbmrank.theory.shapes import item_shape, pair_shape, rises_without_jumps
-from gbmrank.theory.verdicts.forms import (
-    SIGNS,
-    Labels,
-    alike,
-    bounded,
-    common,
-    legal,
-    shares,
-)
-from gbmrank.theory.verdicts.generators import generates
+from gbmrank.theory.distributions import repeated
+from gbmrank.theory.shapes import generates, item_shape, pair_shape, rises_without_jumps
+from gbmrank.theory.verdicts.forms import SIGNS, Labels, alike, bounded, common, legal, shares
 from gbmrank.theory.verdicts.verdict import Assumed, Constant, LabelsUpTo
 from gbmrank.types import FloatArray
 
@@ -84,6 +77,7 @@ _PARABOLA = "closed-form minimiser of the parabola over pairs (gbmrank.theory.ve
 _SHARES = "cross-entropy of shares of probabilities (gbmrank.theory.verdicts.order)"
 _ANCHORED = "softmax with an anchor (gbmrank.theory.verdicts.order)"
 _EACH = 40  # candidates of one length
+_ROOT_2 = Constant("sqrt(2)", math.sqrt(2.0))
 
 
 @final
@@ -174,11 +168,8 @@ def ratio(first: Utilities, second: Utilities, grades: tuple[float, ...], n: int
 def same_order(first: Utilities, second: Utilities, where: Any) -> bool:
     """Whether ``second = a(n) first + b(y)`` on the label vectors of data or a distribution."""
     labels = np.asarray(where.labels, dtype=np.float64)
-    if isinstance(where, RankingData):
-        bounds = where.groups.offsets
-        vectors = [labels[begin:end] for begin, end in itertools.pairwise(bounds.tolist())]
-    else:
-        vectors = list(labels)
+    data = isinstance(where, RankingData)
+    vectors = np.split(labels, where.groups.offsets[1:-1]) if data else list(labels)
     by_length: dict[int, list[FloatArray]] = {}
     for vector in vectors:
         by_length.setdefault(len(vector), []).append(vector)
@@ -193,9 +184,7 @@ def same_order(first: Utilities, second: Utilities, where: Any) -> bool:
 
 def utility_rows(vectors: FloatArray, utilities: Utilities) -> FloatArray:
     """Return u of each label vector; zeros where undefined. ValueError for illegal labels."""
-    count, n = vectors.shape
-    groups = Groups(np.arange(0, count * n + 1, n, dtype=np.int64))
-    values = utilities(RankingData(vectors.ravel().copy(), groups)).reshape(count, n)
+    values = utilities(repeated(vectors)).reshape(vectors.shape)
     return np.where(np.isnan(values).any(axis=1, keepdims=True), 0.0, values)
 
 
@@ -221,28 +210,26 @@ def _defined(
         return vectors, utility_rows(vectors, first), utility_rows(vectors, second)
     except ValueError:  # DataError is one
         pass
-    kept, u, v = [], [], []
+    kept = []
     for vector in vectors:
-        try:
-            rows = [utility_rows(vector[None], each)[0] for each in (first, second)]
-        except ValueError:
-            continue
-        kept.append(vector)
-        u.append(rows[0])
-        v.append(rows[1])
-    return np.array(kept), np.array(u), np.array(v)
+        with contextlib.suppress(ValueError):
+            u, v = (utility_rows(vector[None], each)[0] for each in (first, second))
+            kept.append((vector, u, v))
+    found = np.array(kept).reshape(-1, 3, vectors.shape[1])
+    return found[:, 0], found[:, 1], found[:, 2]
 
 
 def _pointwise(objective: Pointwise) -> Preserved | None:
     target = with_options(objective.target, objective.max_grade, objective.threshold)
     if objective.loss.pair_form == "difference":
-        return _squares(target, Constant("sqrt(2)", math.sqrt(2.0)))
+        return _squares(target, _ROOT_2)
     shape = item_shape(objective.loss)
     if not shape.proper:
         return None
     factor = 2.0 / math.sqrt(max(shape.least_weight, 1e-300))
     known = shape.proven and factor < 1e3  # there is no such bound if the weight vanishes
     constant = Constant(f"{_number(factor)}sqrt(eta)", factor, 0.5, "eta")
+    assumed = Assumed(f"the loss {objective.loss.name} is strictly proper")
     return Preserved(
         target.form,
         _up_to_eta(target, objective.eta),
@@ -250,9 +237,7 @@ def _pointwise(objective: Pointwise) -> Preserved | None:
         constant if known else None,
         f"{_THEOREM} and 5.3; Menon and Williamson 2014",
         shape.bounded_curvature and objective.loss.convex,
-        assumed=()
-        if shape.proven
-        else (Assumed(f"the loss {objective.loss.name} is strictly proper"),),
+        assumed=() if shape.proven else (assumed,),
     )
 
 
@@ -266,15 +251,15 @@ def _pairwise(objective: Pairwise) -> Preserved | None:
     linked = shape.rate is not None and shape.falls
     if not (monotone or parabola or linked):
         return None
-    constant_2 = None
+    constant = None
     if shape.proven and shape.rate is not None and 0 < shape.least_weight < math.inf:
         factor = 4.0 / math.sqrt(shape.least_weight)
-        constant_2 = Constant(f"{_number(factor)}sqrt(max U)", factor, 0.5, "largest")
+        constant = Constant(f"{_number(factor)}sqrt(max U)", factor, 0.5, "largest")
     return Preserved(
         form,
         tuple(bounded(form, each) for each in legal(form)),
         _not_negative(values),
-        constant_2,
+        constant,
         _PARABOLA if parabola else f"{_THEOREM} and sec. 3.1",
         shape.bounded_curvature and not parabola,
         assumed=() if shape.proven else (assumed_of(objective.loss, convex=monotone),),
@@ -292,11 +277,6 @@ def assumed_of(loss: AbstractLoss, *, convex: bool = True) -> Assumed:
 def _squares(target: AbstractUtility, constant: Constant) -> Preserved:
     labels, reference = legal(target.form), f"{_THEOREM}, Table 2"
     return Preserved(target.form, labels, target.values, constant, reference, True)
-
-
-def _query_rmse(objective: QueryRMSE) -> Preserved:
-    """Return that of pointwise, at scores with another shift."""
-    return _squares(objective.target, Constant("sqrt(2)", math.sqrt(2.0)))
 
 
 def _softmax(objective: SigmoidSoftmax | CalibratedSoftmax) -> Preserved:
@@ -356,16 +336,11 @@ _CONSTANTS: Mapping[type[AbstractGenerator], Constant] = MappingProxyType(
 def _linear(objective: Linear) -> Preserved | None:
     if getattr(objective, "preferences", None) is not None:
         return None
-    target = NetDegreeUtility()
-    reference = "Duchi et al. 2010, Thm 13 and Cor. 15; Calauzenes et al. 2013, Thm 3.2"
+    target, part = NetDegreeUtility(), objective.regulariser
+    reference = f"Duchi et al. 2010, Thm 13 and Cor. 15; {_THEOREM}"
+    assumed, labels = assumed_of_regulariser(part), legal(target.form)
     return Preserved(
-        target.form,
-        legal(target.form),
-        target.values,
-        None,
-        reference,
-        objective.regulariser.even,
-        assumed=assumed_of_regulariser(objective.regulariser),
+        target.form, labels, target.values, None, reference, part.even, assumed=assumed
     )
 
 
@@ -379,16 +354,13 @@ def assumed_of_regulariser(regulariser: AbstractRegulariser) -> tuple[Assumed, .
 
 
 def _mix(objective: Mix) -> Preserved | None:
-    parts = [preserved_order(part) for part in objective.parts]
-    first = parts[0]
-    if first is None:
+    parts = [part for part in map(preserved_order, objective.parts) if part is not None]
+    if len(parts) < len(objective.parts):
         return None
+    first = joined = parts[0]
     if len(parts) == 1:
         return replace(first, constant=None)
-    joined = first
     for part in parts[1:]:
-        if part is None:
-            return None
         labels = common(joined.labels, part.labels)
         found = [alike(first.form, part.form, each) for each in labels]
         if not found or any(not one.holds and one.up_to is None for one in found):
@@ -397,21 +369,24 @@ def _mix(objective: Mix) -> Preserved | None:
         limits += [k for k in (joined.up_to, part.up_to) if k is not None]
         assumed = tuple(dict.fromkeys(joined.assumed + part.assumed))
         joined = replace(joined, labels=labels, up_to=min(limits, default=None), assumed=assumed)
-    if not all(part is not None and part.in_sums for part in parts):
+    if not all(part.in_sums for part in parts):
         return None
-    return replace(
-        joined,
-        utilities=_of_all([part.utilities for part in parts if part is not None]),
-        constant=None,
-        reference=f"{_THEOREM}, for sums of losses",
-    )
+
+    def utilities(data: RankingData) -> FloatArray:
+        """Those of the first part, for labels that all parts support."""
+        first, *_ = [part.utilities(data) for part in parts]
+        return first
+
+    reference = f"{_THEOREM}, for sums of losses"
+    return replace(joined, utilities=utilities, constant=None, reference=reference)
 
 
 _RULES: Mapping[type[AbstractObjective], Callable[[Any], Preserved | None]] = MappingProxyType(
     {
         Pointwise: _pointwise,
         Pairwise: _pairwise,
-        QueryRMSE: _query_rmse,
+        # That of pointwise, at scores with another shift.
+        QueryRMSE: lambda objective: _squares(objective.target, _ROOT_2),
         Bregman: _bregman,
         SigmoidSoftmax: _softmax,
         CalibratedSoftmax: _softmax,
@@ -432,16 +407,6 @@ def _shares_of(values: Utilities) -> Utilities:
         return utilities / data.groups.spread(np.where(totals > 0, totals, np.nan))
 
     return divided
-
-
-def _of_all(parts: list[Utilities]) -> Utilities:
-    """Return the first utilities, for labels that all parts support."""
-
-    def checked(data: RankingData) -> FloatArray:
-        first, *_ = [part(data) for part in parts]
-        return first
-
-    return checked
 
 
 def _not_negative(values: Utilities) -> Utilities:

@@ -140,7 +140,8 @@ def _of_expectations(pair: Decoded, measure: AbstractMetric) -> Verdict:
             f"the order of best expected {measure.name} is decoded from all numbers that it needs",
             f"{_R}, Thm 3",
         )
-    return unknown(f"no result about a surrogate of {_goal(pair)} and {text_of(measure)}")
+    goal = pair.surrogate if pair.metric is None else text_of(pair.metric)
+    return unknown(f"no result about a surrogate of {goal} and {text_of(measure)}")
 
 
 def _of_graphs(pair: Decoded, measure: AbstractMetric) -> Verdict:
@@ -183,10 +184,6 @@ def _as_objective(
     found = of_objective(as_objective(text), measure)
     reference, sentence = f"{_R}, {theorem}; {found.reference}", f"as {text}: {found.sentence}"
     return replace(found, constant=None, reference=reference, sentence=sentence)
-
-
-def _goal(pair: Decoded) -> str:
-    return pair.surrogate if pair.metric is None else text_of(pair.metric)
 
 
 def _exact(what: str, reference: str) -> Verdict:

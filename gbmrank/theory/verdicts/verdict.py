@@ -11,9 +11,10 @@ from typing import Any, Literal, final
 import numpy as np
 
 from gbmrank.data.columns import read_table
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import ParameterError
 from gbmrank.losses.gains import binarise
+from gbmrank.theory.distributions import repeated
 from gbmrank.theory.noise import (
     Answer,
     degree_condition,
@@ -99,9 +100,7 @@ class Verdict:
             "reference": self.reference,
             "sentence": self.sentence,
             "uniform": None if self.uniform is None else self.uniform.reason,
-            "counterexample": None
-            if self.counterexample is None
-            else self.counterexample.as_dict(),
+            "counterexample": self.counterexample and self.counterexample.as_dict(),
         }
 
 
@@ -301,9 +300,8 @@ class Reinforcement(AbstractCondition):
     def mean(self, where: Any) -> FloatArray:
         """Return the mean of ``y y' / P`` over a distribution of labels."""
         labels, probabilities = _finite(where)
-        m, n = labels.shape
-        groups = Groups(np.arange(0, m * n + 1, n, dtype=np.int64))
-        relevant = binarise(labels.ravel(), self.threshold, groups).reshape(m, n)
+        data = repeated(labels)
+        relevant = binarise(data.labels, self.threshold, data.groups).reshape(labels.shape)
         positives = np.maximum(relevant.sum(axis=1), 1.0)
         return np.einsum("m,mi,mj->ij", probabilities / positives, relevant, relevant)
 
@@ -366,10 +364,7 @@ class SortsPreferences(AbstractCondition):
     def holds(self, where: Any) -> bool:
         """Test the mean preferences of a distribution of labels against the expected f."""
         labels, probabilities = _finite(where)
-        m, n = labels.shape
-        groups = Groups(np.arange(0, m * n + 1, n, dtype=np.int64))
-        values = self.f(RankingData(labels.ravel().copy(), groups)).reshape(m, n)
-        values = np.nan_to_num(values, nan=0.0)
+        values = np.nan_to_num(self.f(repeated(labels)).reshape(labels.shape), nan=0.0)
         mean = mean_graph(where, normalize=self.normalize)
         size = float(np.abs(values).max(initial=0.0))
         return bool(sorts_preferences(mean, probabilities @ values, size))

@@ -9,6 +9,7 @@ of the minimiser (with any tie-breaking) is a best order of the metric.
 import functools
 import itertools
 from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from gbmrank.objectives.base import Mix
 from gbmrank.objectives.levels import Comparison
 from gbmrank.objectives.pairwise import Pairwise
 from gbmrank.registry.composition import cut_off, text_of
-from gbmrank.theory.counterexamples import Counterexample, shown
+from gbmrank.theory.counterexamples import Counterexample, shown, stated, tied
 from gbmrank.theory.distributions import Distribution, all_orders, pair_risk
 from gbmrank.theory.minimise import Nature, Risk, minimise, minimise_in_tiers
 from gbmrank.theory.shapes import pair_shape
@@ -30,6 +31,7 @@ from gbmrank.theory.verdicts.order import Preserved, Utilities, disagreements, u
 from gbmrank.theory.views import View, order_value, view
 from gbmrank.types import FloatArray, IntArray
 
+Pair: TypeAlias = tuple[AbstractObjective, AbstractMetric]
 _SUPPORT = 3
 _MARGIN = 1e-4
 _MIXTURES = 4000
@@ -48,34 +50,36 @@ def order_witness(
     forms: Iterable[Form],
 ) -> Counterexample | None:
     """Return a distribution whose expected utilities are sorted in a suboptimal order."""
-    seen, forms = view(measure), tuple(forms)
+    seen, forms, pair = view(measure), tuple(forms), (template, measure)
     sets = [probes(forms, each) for each in labels]
     if seen is None:
-        return _among_mixtures(template, measure, preserved.utilities, sets)
+        return _among_mixtures(pair, preserved.utilities, sets)
     lengths = {2, 3, 4, *(k + more for k in cut_offs(template, measure) for more in (1, 2))}
     for n, grades in itertools.product(sorted(n for n in lengths if n <= _LONGEST), sets):
         drops = np.flatnonzero(np.diff(seen.discounts(n)) < 0) + 1
         for top in dict.fromkeys(drops[[0, -1]].tolist() if len(drops) else ()):
             tried = disagreements(preserved.utilities, seen.utilities, grades, n, top)
             for vectors, p in tried:
-                found = _judged(Distribution(vectors, p), template, measure, preserved.utilities)
+                found = _judged(Distribution(vectors, p), pair, seen, preserved.utilities)
                 if found is not None:
                     return found
     return None
 
 
-def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample | None:
-    """Return a distribution on which a loss with a kink ties items that should not tie.
+def kink_witness(template: AbstractObjective, measure: AbstractMetric) -> Counterexample | None:
+    """Return a distribution on which a pairwise loss with a kink ties items that should not tie.
 
     One item is useful at a time, with probabilities 1/2, 3/10 and 1/5: the minimiser of the
     hinge is (1, 0, 0) up to a constant. It counts when the best order costs more as soon as
     items are a thousandth apart.
     """
-    seen, weights = view(measure), np.array([0.5, 0.3, 0.2])
-    if not pair_shape(template.loss).convex:
+    if not isinstance(template, Pairwise):
+        return None
+    shape, weights = pair_shape(template.loss), np.array([0.5, 0.3, 0.2])
+    if shape.differentiable or not shape.convex:
         return None
     distribution = Distribution(np.eye(3), weights)
-    if seen is None:
+    if view(measure) is None:
         try:
             return shown(distribution, template, measure)
         except (GbmrankError, FloatingPointError):
@@ -90,14 +94,18 @@ def kink_witness(template: Pairwise, measure: AbstractMetric) -> Counterexample 
         return None
 
 
-def comparison_witness(template: Comparison, measure: AbstractMetric) -> Counterexample | None:
+def comparison_witness(
+    template: AbstractObjective, measure: AbstractMetric
+) -> Counterexample | None:
     """Return a distribution on which the comparison loss prefers frequent narrow wins.
 
     Labels 0/1: (0, 0, 1), (1, 0, 0) and (1, 1, 0) with probabilities 1/5, 1/2 and 3/10, on
     which a fixed margin counts as it is and the weight of an edge is 1.
     """
     vectors, p = np.array([[0.0, 0, 1], [1, 0, 0], [1, 1, 0]]), np.array([0.2, 0.5, 0.3])
-    if view(measure) is None or not pair_shape(template.loss).convex:
+    if not isinstance(template, Comparison) or view(measure) is None:
+        return None
+    if not pair_shape(template.loss).convex:
         return None
     if not template.relevant_weight > 0.0:
         return _without_loss(template, measure)
@@ -147,20 +155,15 @@ def graph_witness(template: AbstractObjective, measure: AbstractMetric) -> Count
 
 def cut_offs(template: AbstractObjective, measure: AbstractMetric) -> tuple[int, ...]:
     """Return the cut-offs of a metric and of all targets, including those in sums."""
-    if isinstance(template, Mix):
-        inside = [k for part in template.parts for k in cut_offs(part, measure)]
-    else:
-        target = getattr(template, "target", None)
-        inside = [k for k in (None if target is None else cut_off(target),) if k is not None]
-    own = cut_off(measure)
-    return tuple(sorted({*inside, *(() if own is None else (own,))}))
+    parts = template.parts if isinstance(template, Mix) else ()
+    inside = {k for part in parts for k in cut_offs(part, measure)}
+    target = getattr(template, "target", None)
+    own = map(cut_off, (measure,) if target is None else (measure, target))
+    return tuple(sorted({*inside, *(k for k in own if k is not None)}))
 
 
 def _solved(
-    distribution: Distribution,
-    pair: tuple[AbstractObjective, AbstractMetric],
-    risk: Risk,
-    nature: Nature,
+    distribution: Distribution, pair: Pair, risk: Risk, nature: Nature
 ) -> Counterexample | None:
     """Minimise a risk of three scores; the best order must cost more, a thousandth apart."""
     seen = view(pair[1])
@@ -174,7 +177,7 @@ def _solved(
     order = np.argsort(-wanted, kind="stable")
     lead = 0.0 if nature.smooth else 1e-3
     edges = np.flatnonzero(np.diff(phi)) + 1  # ranks with equal discounts share a tier
-    tiers = tuple(tuple(map(int, tier)) for tier in np.split(order, edges))
+    tiers = tuple(tuple(tier.tolist()) for tier in np.split(order, edges))
     gap = minimise_in_tiers(risk, tiers, found.scores, nature, lead) - found.value
     if gap < 1e-5 * abs(found.value):
         return None
@@ -183,66 +186,45 @@ def _solved(
 
 
 def _judged(
-    distribution: Distribution,
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
+    distribution: Distribution, pair: Pair, seen: View, utilities: Utilities
 ) -> Counterexample | None:
     """Compare the order by these utilities with the best one of a positional metric."""
     try:
         sorted_by = distribution.probabilities @ utility_rows(distribution.labels, utilities)
-        wanted = distribution.expected_utilities(measure)
+        wanted = distribution.expected_utilities(pair[1])
     except ValueError:  # a label vector that one side does not take
         return None
-    seen: View | None = view(measure)
-    phi = np.ones(0) if seen is None else seen.discounts(distribution.n_items)
+    phi = seen.discounts(distribution.n_items)
     best = order_value(wanted, phi, wanted)
     # Break ties of the minimiser in favour of the metric.
-    order = np.lexsort((-wanted, -_without_rounding(sorted_by)))
+    rounding = np.full(len(sorted_by), _MARGIN * np.abs(sorted_by).max())
+    order = np.lexsort((-wanted, -tied(sorted_by, rounding)))
     regret = best - float(phi @ wanted[order])
     if regret <= _MARGIN * max(abs(best), 1e-9):
         return None
     best_order = np.argsort(-wanted, kind="stable")
-    return _example(distribution, (template, measure), (sorted_by, regret, best_order), None)
-
-
-def _without_rounding(values: FloatArray) -> FloatArray:
-    """Tie values that differ by rounding only, for a readable example."""
-    order, cleaned = np.argsort(values), values.copy()
-    for low, high in itertools.pairwise(order):
-        if values[high] - values[low] <= _MARGIN * np.abs(values).max():
-            cleaned[high] = cleaned[low]
-    return cleaned
+    return _example(distribution, pair, (sorted_by, regret, best_order), None)
 
 
 def _among_mixtures(
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
-    sets: list[tuple[float, ...]],
+    pair: Pair, utilities: Utilities, sets: list[tuple[float, ...]]
 ) -> Counterexample | None:
     few = [grades for grades in sets if len(grades) > 1]
     ends = {(grades[0], grades[-1]) for grades in few} | {grades[:3] for grades in few}
     usual = {(0.0, 1.0), (0.0, 1.0, 2.0)}
-    for grades in sorted(usual | ends, key=lambda one: (len(one), one)):
-        for n in (3, 4):
-            found = _enumerated(template, measure, utilities, grades, n)
-            if found is not None:
-                return found
-    return None
+    shortest = sorted(usual | ends, key=lambda one: (len(one), one))
+    tried = (
+        _enumerated(pair, utilities, np.array(list(itertools.product(grades, repeat=n))))
+        for grades, n in itertools.product(shortest, (3, 4))
+    )
+    return next((found for found in tried if found is not None), None)
 
 
-def _enumerated(
-    template: AbstractObjective,
-    measure: AbstractMetric,
-    utilities: Utilities,
-    grades: tuple[float, ...],
-    n: int,
-) -> Counterexample | None:
+def _enumerated(pair: Pair, utilities: Utilities, vectors: FloatArray) -> Counterexample | None:
     """Enumerate small mixtures of label vectors; every order of the items is tried."""
-    vectors = np.array(list(itertools.product(grades, repeat=n)))
+    measure = pair[1]
     uniform = Distribution(vectors, np.ones(len(vectors)))
-    orders = all_orders(n)
+    orders = all_orders(vectors.shape[1])
     ranks = np.argsort(orders, axis=1)
     try:
         values = uniform.order_values(measure, -ranks.astype(np.float64))
@@ -263,7 +245,7 @@ def _enumerated(
     expected, u = sign * (p @ values[rows]), p @ table[rows]
     regret = float(expected.max() - expected[_place_of(u[None], orders)[0]])
     found = (u, regret, orders[int(expected.argmax())])
-    return _example(Distribution(vectors[rows], p), (template, measure), found, None)
+    return _example(Distribution(vectors[rows], p), pair, found, None)
 
 
 def _most_lost(expected: FloatArray, u: FloatArray, orders: IntArray) -> int | None:
@@ -300,19 +282,8 @@ def _mixtures(count: int) -> list[tuple[IntArray, FloatArray]]:
 
 
 def _example(
-    distribution: Distribution,
-    pair: tuple[AbstractObjective, AbstractMetric],
-    found: tuple[FloatArray, float, np.ndarray],
-    gap: float | None,
+    distribution: Distribution, pair: Pair, found: tuple[FloatArray, float, IntArray], gap: Any
 ) -> Counterexample:
     scores, regret, order = found
-    return Counterexample(
-        text_of(pair[0]),
-        text_of(pair[1]),
-        tuple(tuple(float(y) for y in row) for row in distribution.labels),
-        tuple(float(f"{p:.6g}") for p in distribution.probabilities),
-        tuple(float(f"{s:.6g}") for s in scores),
-        float(regret),
-        gap,
-        tuple(int(i) for i in order),
-    )
+    texts = text_of(pair[0]), text_of(pair[1])
+    return stated(texts, distribution, (scores, float(regret), gap, order), (6, 6))
