@@ -192,8 +192,9 @@ def _candidates(
     relevant_from = measure.form.at if measure.form.gain == "step" else None
     for text in _PRESETS:
         preset = build(OBJECTIVES, text)
-        binary = isinstance(preset, Bipartite | Push)
-        yield replace(preset, threshold=relevant_from) if binary else preset
+        if isinstance(preset, Bipartite | Push):
+            preset = replace(preset, threshold=relevant_from)
+        yield preset
 
 
 def _verdict(template: AbstractObjective, measure: AbstractMetric, given: str | None) -> Verdict:
