@@ -111,6 +111,7 @@ test-newest:
 	$(PYTHON_NEWEST) -m venv $(NEWEST_VENV)
 	$(NEWEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -e ".[all,tuning]" \
 		hypothesis mpmath pandas polars pytest pytest-xdist pytrec-eval-terrier
+	-$(NEWEST_VENV)/bin/python -m pip install --disable-pip-version-check --upgrade numba  # above our ceiling, too
 	$(NEWEST_VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile tests
 
 ## integrations  packages that work with gbmrank and are not needed by it

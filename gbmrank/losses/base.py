@@ -324,7 +324,10 @@ def _traits(function: ScalarFunction, params: tuple[float, ...], label: str) -> 
     rising = np.diff(slopes[:-2])
     scale = max(float(np.abs(slopes).max()), 1e-12)
     convex = bool(np.all(rising >= -1e-9 * scale) and np.all(bends >= -1e-9 * scale))
-    kink = any(_jump(function, params, at, slopes) > 1e-6 * scale for at in range(len(rising)))
+    near = (
+        min(scale, 1.0) + np.abs(slopes[:-3]) + np.abs(slopes[1:-2])
+    )  # it may grow fast elsewhere
+    kink = any(_jump(function, params, at, slopes) > 1e-6 * near[at] for at in range(len(rising)))
     jump = bool(np.any(np.abs(np.diff(bends[:-2])) > 0.5 * max(float(np.abs(bends).max()), 1e-12)))
     return _Traits(convex, not kink, not (kink or jump), convex and bool(bends[160] > 0))
 

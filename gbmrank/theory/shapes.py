@@ -194,8 +194,10 @@ def _kink(loss: AbstractLoss, *functions: ScalarFunction) -> str:
     """Return where a slope jumps: the half of an interval with the larger rise keeps it."""
     for function in functions:
         slopes = sampled(loss, function, _GRID)[:, 1]
-        rises = np.abs(np.diff(slopes))
-        for at in np.argsort(-rises)[:8].tolist():
+        rises = np.pad(np.abs(np.diff(slopes)), 1, mode="edge")
+        beside = rises[:-2] + rises[2:] + 1e-9 * (1.0 + np.abs(slopes[:-1]))
+        steepest = [np.argsort(-each)[:8] for each in (rises[1:-1], rises[1:-1] / beside)]
+        for at in np.concatenate(steepest).tolist():
             jump = _jump(loss, function, _GRID[at], _GRID[at + 1])
             if jump is not None:
                 return f"the slope jumps at {jump:g}"
@@ -353,7 +355,7 @@ def _item_shape(loss: AbstractLoss) -> ItemShape:
         for side in (-_FAR, _FAR)
     ]
     rising = bool(np.all(np.isfinite(shares)) and np.all(np.diff(shares) >= -1e-9))
-    wide = float(np.nanmin(ends[0])) < 1e-3 and float(np.nanmax(ends[1])) > 1.0 - 1e-3
+    wide = bool(np.any(ends[0] < 1e-3) and np.any(ends[1] > 1.0 - 1e-3))
 
     def weight(v: float) -> float:
         (_, a_v, bend_a_v), (_, b_v, bend_b_v) = (sampled(loss, f, v) for f in loss.partials)

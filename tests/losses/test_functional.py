@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gbmrank.errors import GbmrankWarning, ParameterError, PluginContractError
 from gbmrank.losses import AbstractMarginLoss
 from gbmrank.losses.base import loss_class
 from gbmrank.numerics import sigmoid, softplus
+from gbmrank.theory.shapes import contradictions
 
 
 def kinked(z: float, a: float = 0.0) -> tuple[float, float, float]:
@@ -27,6 +29,42 @@ def wavy(z: float, a: float = 0.0) -> tuple[float, float, float]:
 
 KINKED: Any = loss_class(kinked)
 WAVY: Any = loss_class(wavy)
+
+
+def steep(z: float, a: float = 0.5) -> tuple[float, float, float]:
+    e, gap = math.exp(-z), max(0.30003 - z, 0.0)
+    return e + a * gap, -e - (a if gap else 0.0), e
+
+
+def flat(z: float) -> tuple[float, float, float]:
+    return 1.0, 0.0, 0.0
+
+
+STEEP: Any = loss_class(steep)
+
+
+def test_a_small_kink_of_a_steep_loss_is_found() -> None:
+    assert not STEEP().differentiable
+    assert STEEP(a=0.0).differentiable
+    assert "differentiable" in contradictions(declared(steep))
+    assert contradictions(declared(lambda z: steep(z, 0.0))) == {}
+
+
+def declared(phi: Any) -> AbstractMarginLoss:
+    """Return a loss that declares this function to be smooth and convex."""
+    traits = {
+        "name": "declared",
+        "proven": ("differentiable", "convex", "decreasing", "bounded_below"),
+        "phi": staticmethod(phi),
+    }
+    made = dataclass(frozen=True, slots=True)(type("Declared", (AbstractMarginLoss,), traits))
+    loss: AbstractMarginLoss = made()
+    return loss
+
+
+def test_a_constant_loss_sorts_nothing() -> None:
+    objective = gbmrank.objective("pointwise", loss=loss_class(flat)(), target="dcg")
+    assert theory.calibration(objective, "dcg").status == "unknown"
 
 
 def test_a_kink_that_a_parameter_makes_is_found() -> None:

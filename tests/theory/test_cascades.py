@@ -226,6 +226,18 @@ def test_advice_for_binary_metrics_of_independent_labels(text):
                                                                 "conditional")  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["mrr(threshold=2)", "map(threshold=2)@5", "auc(threshold=2)"])
+def test_losses_of_binary_labels_are_advised_on_with_the_threshold_of_the_metric(text):
+    rows = {row.objective: row for row in advise(text, given="independent")}
+    for own in (
+        "bipartite(loss=logistic, threshold=2)",
+        "push(loss=exponential, p=4, threshold=2)",
+    ):
+        assert rows[own].proven
+        assert rows[own].verdict.condition == theory.IndependentLabels(threshold=2)
+    assert not any(row.verdict.reference == "by definition" for row in rows.values())
+
+
 def test_what_is_proven_for_grades_and_what_for_relevance_alone():
     from gbmrank.theory.verdicts.calibration import given_independent
 

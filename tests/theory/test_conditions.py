@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 import gbmrank
 from gbmrank import theory
+from gbmrank.errors import GbmrankError
 from gbmrank.extend import AbstractGenerator, AbstractOuter
 from gbmrank.registry.composition import as_metric, as_objective
 from gbmrank.theory.counterexamples import padded
@@ -412,3 +413,9 @@ def test_advice_for_what_is_given():
         advise("dcg", given="low-noise")
     with pytest.raises(gbmrank.ParameterError, match="luck"):
         advise("dcg", given="luck")
+
+
+def test_a_condition_rejects_labels_that_the_objective_does_not_take():
+    verdict = theory.calibration("pairwise(target=identity)", "pairwise_disagreement")
+    with pytest.raises(GbmrankError, match="not negative"):
+        verdict.condition.holds(theory.Distribution([[-1, 1, 0]], [1]))

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -102,17 +102,20 @@ def _unknown(params: Mapping[str, Any]) -> tuple[str | None, set[str]]:
             return None, set()  # raised by the training, with its reason
     found = _NOT_USED.search(" ".join(str(one.message) for one in said))
     unused = set() if found is None else set(re.findall(r'"(.*?)"', found.group(1)))
-    known = set(_names(json.loads(config))) | _PASSED
+    known = _names(json.loads(config)) | _PASSED
     return next((name for name in asked if name in unused), None), known
 
 
-def _names(config: Any) -> Iterator[str]:
+def _names(config: Any) -> set[str]:
+    found: set[str] = set()
     for name, value in config.items():
         if name.endswith("_param"):
-            yield from value
+            found.update(value)
+            continue
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, dict):
-                yield from _names(part)
+                found |= _names(part)
+    return found
 
 
 def _check_more(params: Mapping[str, Any], objective: str, custom: bool) -> None:  # noqa: ARG001

@@ -1,7 +1,7 @@
 """Advice on objectives for a metric: candidates with their verdicts, the best first."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +16,8 @@ from gbmrank.losses.utilities import (
 )
 from gbmrank.metrics import ERU, AbstractMetric, PairwiseDisagreement
 from gbmrank.objectives import AbstractObjective
+from gbmrank.objectives.levels import Bipartite
+from gbmrank.objectives.push import Push
 from gbmrank.registry.catalogue import LOSSES, OBJECTIVES, UTILITIES
 from gbmrank.registry.composition import as_metric, build, text_of
 from gbmrank.theory.user_code import own_parts
@@ -187,8 +189,12 @@ def _candidates(
         made = _made(template, loss, {} if template == "comparison" else {"target": target}, failed)
         if made is not None:
             yield made
+    relevant_from = measure.form.at if measure.form.gain == "step" else None
     for text in _PRESETS:
-        yield build(OBJECTIVES, text)
+        preset = build(OBJECTIVES, text)
+        if isinstance(preset, Bipartite | Push):
+            preset = replace(preset, threshold=relevant_from)
+        yield preset
 
 
 def _verdict(template: AbstractObjective, measure: AbstractMetric, given: str | None) -> Verdict:

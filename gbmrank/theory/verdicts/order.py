@@ -44,6 +44,7 @@ import numpy as np
 
 from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import query_sums
+from gbmrank.errors import DataError
 from gbmrank.losses import AbstractLoss
 from gbmrank.losses.convex import (
     BUILTIN_GENERATORS,
@@ -415,7 +416,7 @@ def _not_negative(values: Utilities) -> Utilities:
     def checked(data: RankingData) -> FloatArray:
         utilities = values(data)
         if np.any(utilities < 0):
-            raise ValueError("utilities of this objective are not negative")
+            raise DataError("utilities of this objective are not negative")
         return utilities
 
     return checked
@@ -441,7 +442,7 @@ def _bounded(target: AbstractUtility, eta: float | None) -> Utilities:
         bounds = np.full(data.groups.n_queries, np.inf) if bounds is None else bounds
         limit = data.groups.spread(bounds if eta is None else np.full(len(bounds), eta))
         if np.any(utilities < 0) or np.any(utilities > limit * (1.0 + 1e-12)):
-            raise ValueError("utilities of this objective lie between 0 and eta")
+            raise DataError("utilities of this objective lie between 0 and eta")
         return utilities
 
     return checked
