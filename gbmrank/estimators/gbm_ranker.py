@@ -390,7 +390,8 @@ class GBMRanker(AbstractEstimator):
             Examination propensity of each position. ``"em"`` estimates it before training
             (:func:`gbmrank.clicks.estimate_bias`). ``"pooled"`` also replaces the rows by one per
             query and item, labelled by all its clicks (:func:`gbmrank.clicks.pooled_labels`); then
-            ``qid`` is the query of a session, and leaves of 20 rows are large enough.
+            ``qid`` is the query of a session, and leaves of 20 rows are large enough. Attributes
+            with one entry per row then have one per item of ``pooled_labels_``.
         item, session : array-like of shape (n_rows,), optional
             For ``"pooled"``: the item within its query, and the list in which it was shown.
         clip : float, optional
@@ -451,8 +452,10 @@ class GBMRanker(AbstractEstimator):
         target, metrics = self._named()
         metrics = metrics if eval_at is None else at_cutoffs(metrics, eval_at)
         clicks = ClickTraining.read(target, y, position, position_bias, clip)
+        clicks.check_ranker(self.calibrate, self.pool_eval_set)
         rows: tuple[Any, ...] = (X, y, qid, sample_weight)
         clicks, rows = clicks.prepared(rows, (item, session), self.backend, self.seed)
+        fold_groups = clicks.groups_of_folds(fold_groups, qid)
         sets = named_sets(eval_set, eval_qid, eval_sample_weight, eval_names, eval_position)
         if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
