@@ -139,7 +139,10 @@ class QueryTimeSplit(AbstractQuerySplit):
         """
         known = self._queries(X, qid, groups)
         if time is None:
-            raise DataError("QueryTimeSplit needs the time of each row: params={'time': time, ...}")
+            raise DataError(
+                "QueryTimeSplit needs the time of each row: params={'time': time, ...}, or "
+                "splitter=list(QueryTimeSplit(...).split(qid=qid, time=time))"
+            )
         column = one_column(time)
         if column.dtype.kind in "mM":
             column = column.astype(np.int64)

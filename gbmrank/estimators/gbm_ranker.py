@@ -424,8 +424,8 @@ class GBMRanker(AbstractEstimator):
             With ``folds``, rows of equal values stay in one fold: the user or the session of a
             query, or a number that copies of a query share.
         splitter : splitter of scikit-learn or list of (train rows, test rows), optional
-            With ``folds``, how rows are cut; :class:`gbmrank.QueryTimeSplit` for data in time,
-            where a model should not learn from later queries.
+            With ``folds``, how rows are cut. For data in time, where a model should not learn from
+            later queries: ``list(QueryTimeSplit(folds).split(qid=qid, time=time))``.
         callbacks : list, optional
             Callbacks of the booster, such as ``lightgbm.log_evaluation(10)`` or Optuna's pruning
             callback. They see the names of the evaluation sets, and metrics under
