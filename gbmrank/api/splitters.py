@@ -8,7 +8,7 @@ import numpy as np
 from gbmrank.api.folds import query_folds
 from gbmrank.data.columns import as_floats, one_column, read_whole
 from gbmrank.data.queries import Groups
-from gbmrank.errors import DataError, GroupError, MissingPackageError
+from gbmrank.errors import DataError, GroupError, MissingPackageError, ParameterError
 from gbmrank.types import ArrayLike, IntArray
 
 Parts = Iterator[tuple[IntArray, IntArray]]
@@ -86,6 +86,10 @@ class QueryKFold(AbstractQuerySplit):
     ) -> Parts:
         """Yield the row numbers of the training and the test part of each fold."""
         known = self._queries(X, qid, groups)
+        if self.n_splits > known.n_queries:
+            raise ParameterError(
+                f"n_splits={self.n_splits}, but there are only {known.n_queries} queries"
+            )
         ids = known.restore(known.spread(np.arange(known.n_queries)))
         yield from query_folds(qid=ids, n_folds=self.n_splits, seed=self.seed)
 
@@ -135,7 +139,10 @@ class QueryTimeSplit(AbstractQuerySplit):
         """
         known = self._queries(X, qid, groups)
         if time is None:
-            raise DataError("QueryTimeSplit needs the time of each row: params={'time': time, ...}")
+            raise DataError(
+                "QueryTimeSplit needs the time of each row: params={'time': time, ...}, or "
+                "splitter=list(QueryTimeSplit(...).split(qid=qid, time=time))"
+            )
         column = one_column(time)
         if column.dtype.kind in "mM":
             column = column.astype(np.int64)

@@ -249,11 +249,14 @@ class Parameters:
     def tight_limit(self, params: Mapping[str, Any], curvature: float) -> str:
         """Return the limit on the Hessian of a leaf, its effect, and a value that fits."""
         name, least = self.least_curvature[0], number_of(params, *self.least_curvature)
-        fit = curvature / (_ROOM * min(self.most_leaves(params), _MANY_LEAVES))
         return (
-            f"{name}={least:g} is large for this loss, whose Hessian sums to {curvature:.3g}. Set "
-            f"it to {fit:.1g} or less, or multiply the loss (docs/boosters.md has factors)"
+            f"{name}={least:g} is large for this loss, whose Hessian sums to {curvature:.3g}. "
+            f"{self._smaller(params, curvature)}"
         )
+
+    def _smaller(self, params: Mapping[str, Any], curvature: float) -> str:
+        fit = curvature / (_ROOM * min(self.most_leaves(params), _MANY_LEAVES))
+        return f"Set it to {fit:.1g} or less, or multiply the loss (docs/boosters.md has factors)"
 
     def likely_cause(self, params: Mapping[str, Any], n_rows: int, curvature: float | None) -> str:
         """Return the likely reason why no tree separates rows of a query.
@@ -271,8 +274,8 @@ class Parameters:
         if curvature is not None and curvature < _FEW_LEAVES * least:
             return (
                 f"{name}={least:g} is too large for the scale of this loss, whose Hessian is "
-                f"{curvature / n_rows:.3g} per row and sums to {curvature:.3g}; lower it, or "
-                "multiply the loss (docs/boosters.md has factors)"
+                f"{curvature / n_rows:.3g} per row and sums to {curvature:.3g}. "
+                f"{self._smaller(params, curvature)}"
             )
         for name in (self.least_gain, self.least_slope):
             value = number_of(params, name, 0.0)

@@ -81,7 +81,8 @@ def run(given: argparse.Namespace) -> int:
     for status, purpose in _MEANING.items():
         group = [row for row in rows if row.verdict.status == status]
         if group:
-            print(f"\n{bold(f'{status} ({len(group)})')}: {purpose}")
+            head, told = f"{status} ({len(group)})", filled(f"{status} ({len(group)}): {purpose}")
+            print("\n" + told.replace(head, bold(head), 1))
             print("\n".join(clean(f"  {row.objective}") for row in group[:_SHOWN]))
             if group[_SHOWN:]:
                 print(f"  and {len(group) - _SHOWN} more")

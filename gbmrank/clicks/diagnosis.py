@@ -113,7 +113,10 @@ class ClickDiagnosis:
         how = {
             "harvesting": "use estimate_bias and GBMRanker.fit(position_bias=bias, clip=0.2); "
             "expect little",
-            "none": "train on clicks as they are",
+            "none": "train on clicks as they are"
+            + (self.bias is None)
+            * ", biased as they may be. To measure the bias, swap "
+            "neighbouring items in some sessions",
         }[self.method]
         return [f"Labels should not be pooled: {self.reason}.", f"Recommended: {how}."]
 
@@ -224,7 +227,7 @@ def _column(log: Any, name: str) -> Any:
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DataError(
             f"the log has no column {name!r}. It needs one row per item shown, with the columns "
-            "clicks, position, qid, item and session; give their names"
+            "clicks, position, query, item and session, or their names: qid='...' for the query"
         ) from error
 
 

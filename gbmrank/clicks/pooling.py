@@ -218,6 +218,10 @@ def pooled_labels(
     array([0.9, 0.2, 0.1, 0. ])
     """
     seed = read_whole(seed, "seed", 0)
+    if bias is not None and not isinstance(bias, PositionBias):
+        raise ParameterError(
+            f"bias must be a gbmrank.clicks.PositionBias, or None to estimate it; got {bias!r}"
+        )
     seen = read_sessions(clicks, position, qid, item, session)
     table = None if X is None else read_table(X, reads=booster_named(backend).reads)
     if table is not None and table.shape[0] != len(seen.pair):

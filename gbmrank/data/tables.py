@@ -178,6 +178,14 @@ def columns_by_name(table: Any) -> dict[str, Any] | None:
     return dict(zip(column_names(table) or [], columns, strict=True))
 
 
+def split_column(table: Any, name: str) -> tuple[Any, Any]:
+    """Return a data frame without a column, and the column; the table and None without one."""
+    frame = _frame(table)
+    if frame is None or name not in frame.columns:
+        return table, None
+    return frame.drop(name).to_native(), frame[name].to_native()
+
+
 def with_names(table: Any, names: Sequence[str]) -> Any:
     """Return a data frame with new column names; any other table is returned unchanged."""
     if isinstance(table, RowStore):

@@ -10,8 +10,11 @@ from gbmrank.api import MetricList, Objective
 from gbmrank.boosters.base import Part
 from gbmrank.clicks.estimation import estimate_bias
 from gbmrank.clicks.pooling import PooledLabels, pooled_labels
+from gbmrank.data.columns import read_ids
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions, utilities_of
-from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, ParameterError, warn
+from gbmrank.estimators.base import read_queries
+from gbmrank.estimators.fold_rows import group_of_query
 from gbmrank.objectives import check_takes_bias
 
 _POOLED = "pooled"
@@ -55,6 +58,29 @@ class ClickTraining:
         read_positions(position) if isinstance(bias, str) else bias.theta(position)
         return cls(position, bias, clip)
 
+    def check_ranker(self, calibrate: str | None, pool: bool) -> None:
+        """Raise for options of a ranker that need judgments, or rows as given."""
+        if self.position is not None and calibrate == "cross-fit":
+            raise ConfigError(
+                "calibrate='cross-fit' learns from labels of relevance, but with position= labels "
+                "are clicks. Use calibrate='held-out' with judged rows as eval_set="
+            )
+        if pool and isinstance(self.bias, str) and self.bias == _POOLED:
+            raise ParameterError(
+                'pool_eval_set=True and position_bias="pooled" exclude each other: pooled labels '
+                "come from the clicks of X alone"
+            )
+
+    def groups_of_folds(self, given: Any, qid: Any) -> Any:
+        """Return ``fold_groups``, which has an entry per row of the log, for the rows to train on.
+
+        The sessions of a query are one row per item, so they are in one group.
+        """
+        if given is None or self.labels is None or self.labels.fallback:
+            return given
+        group_of_query(given, read_queries(qid, len(self.position)))
+        return read_ids(given)[self.labels.row]
+
     def prepared(
         self, rows: tuple[Any, ...], ids: tuple[Any, Any], backend: str, seed: int
     ) -> tuple["ClickTraining", tuple[Any, ...]]:
@@ -74,7 +100,7 @@ class ClickTraining:
             )
         made = pooled_labels(clicks, self.position, item=item, session=session, **given)
         trained = made.features, made.label, made.qid, made.weight
-        return ClickTraining(bias=made.bias, clip=self.clip, labels=made), trained
+        return replace(self, bias=made.bias, labels=made), trained
 
     def with_positions(self, part: Part) -> Part:
         """Return the training rows, with corrected clicks as labels if they have positions."""

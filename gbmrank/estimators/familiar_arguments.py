@@ -1,5 +1,6 @@
 """Arguments of ``fit`` as the boosters' own rankers take them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from gbmrank.api.metrics import MetricList, metric
 from gbmrank.data.columns import as_floats, read_wholes
 from gbmrank.data.queries import Groups
+from gbmrank.data.tables import split_column
 from gbmrank.errors import DataError, GroupError, MetricError
 
 
@@ -20,6 +22,20 @@ def ids_of_sizes(sizes: Any, qid: Any, name: str) -> Any:
     total = float(np.nan_to_num(as_floats(sizes, name)).sum())
     groups = Groups.read(int(total), sizes, None)
     return groups.spread(np.arange(groups.n_queries))
+
+
+def ids_of_column(table: Any, qid: Any) -> tuple[Any, Any]:
+    """Return a table and its query ids; those of its column ``qid`` if none are given."""
+    return (table, qid) if qid is not None else split_column(table, "qid")
+
+
+def ids_of_sets(sets: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Return evaluation sets by name, with ids of their columns ``qid`` if none are given."""
+    made = {}
+    for name, ((table, labels), qid, *rest) in sets.items():
+        features, ids = ids_of_column(table, qid)
+        made[name] = ((features, labels), ids, *rest)
+    return made
 
 
 def eval_ids(sets: Any, sizes: Any, qids: Any) -> Any:

@@ -62,7 +62,7 @@ def drawn_folds(
     """
     key = np.arange(groups.n_queries)
     if fold_groups is not None:
-        key = _key_of_query(fold_groups, groups)
+        key = group_of_query(fold_groups, groups)
     n_keys = int(key.max()) + 1
     if n_keys < count:
         raise DataError(f"fold_groups has {n_keys} different values, but folds={count}")
@@ -90,14 +90,22 @@ def given_folds(
     ``rows`` are features, labels and groups as the user gave them. Each row may be in the test
     part of one fold at most.
     """
-    split = getattr(splitter, "split", None)
+    split = None if isinstance(splitter, str) else getattr(splitter, "split", None)
+    if split is None and (isinstance(splitter, str) or not isinstance(splitter, Iterable)):
+        raise ParameterError(
+            "splitter= is a splitter of scikit-learn or a list of (train rows, test rows), got "
+            f"{splitter!r}"
+        )
     pairs: Iterable[Any] = splitter if split is None else split(*rows)
     place = np.arange(groups.n_rows)
     if groups.row_order is not None:
         place[groups.row_order] = np.arange(groups.n_rows)
     made: list[Fold] = []
     for number, pair in enumerate(pairs):
-        parts = [np.unique(place[_row_numbers(part, groups.n_rows, number)]) for part in pair]
+        parts = [
+            np.unique(place[_row_numbers(part, groups.n_rows, number)])
+            for part in (() if np.isscalar(pair) else pair)
+        ]
         if len(parts) != 2 or not all(map(len, parts)) or len(np.intersect1d(parts[0], parts[1])):
             raise DataError(
                 f"fold {number} of splitter= must be two separate parts with rows: (train, test)"
@@ -123,7 +131,7 @@ def warn_of_leaks(features: Any, folds: Sequence[Fold], groups: Groups, fold_gro
         cut = [np.intersect1d(key[one.learned], key[one.held_out]) for one in folds]
         both = functools.reduce(np.union1d, cut)
         if len(both):
-            shown = f", such as {names[both[0]]!r}" if what == "query" else ""
+            shown = f", such as {names[both[0]]!s}" if what == "query" else ""
             warn(
                 f"{len(both)} values of {what} are in both parts of a fold{shown}, so oof_scores_ "
                 "and oof_value_ are too optimistic; keep the rows of each together",
@@ -152,7 +160,7 @@ def warn_of_leaks(features: Any, folds: Sequence[Fold], groups: Groups, fold_gro
         )
 
 
-def _key_of_query(fold_groups: Any, groups: Groups) -> IntArray:
+def group_of_query(fold_groups: Any, groups: Groups) -> IntArray:
     """Return the number of the group of each query; raise if rows of a query differ."""
     ids = read_ids(fold_groups)
     if len(ids) != groups.n_rows:

@@ -24,7 +24,7 @@ from gbmrank.data.leakage import SeenQueries
 from gbmrank.data.position_bias import PositionBias
 from gbmrank.data.queries import Groups
 from gbmrank.data.schema import Schema, check_names, renamed
-from gbmrank.data.tables import read_table, take_rows
+from gbmrank.data.tables import read_table, split_column, take_rows
 from gbmrank.errors import (
     CalibrationWarning,
     ConfigError,
@@ -66,7 +66,13 @@ from gbmrank.estimators.distillation import (
     shared_params,
     student_params,
 )
-from gbmrank.estimators.familiar_arguments import at_cutoffs, eval_ids, ids_of_sizes
+from gbmrank.estimators.familiar_arguments import (
+    at_cutoffs,
+    eval_ids,
+    ids_of_column,
+    ids_of_sets,
+    ids_of_sizes,
+)
 from gbmrank.estimators.fold_rows import Fold, check_folds
 from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.model_file import (
@@ -373,7 +379,8 @@ class GBMRanker(AbstractEstimator):
         y : array-like of shape (n_rows,)
             Labels, larger is better.
         qid : array-like of shape (n_rows,)
-            One query id per row, in any order.
+            One query id per row, in any order. If neither it nor ``group`` is given, it is the
+            column ``qid`` of a data frame, as in XGBRanker; other methods then leave it out too.
         group : array-like of shape (n_queries,), optional
             Rows per query instead of ``qid``, as LightGBM and XGBoost take them: the rows of a
             query are adjacent. scikit-learn's cross-validation needs ``qid``.
@@ -390,7 +397,8 @@ class GBMRanker(AbstractEstimator):
             Examination propensity of each position. ``"em"`` estimates it before training
             (:func:`gbmrank.clicks.estimate_bias`). ``"pooled"`` also replaces the rows by one per
             query and item, labelled by all its clicks (:func:`gbmrank.clicks.pooled_labels`); then
-            ``qid`` is the query of a session, and leaves of 20 rows are large enough.
+            ``qid`` is the query of a session, and leaves of 20 rows are large enough. Attributes
+            with one entry per row then have one per item of ``pooled_labels_``.
         item, session : array-like of shape (n_rows,), optional
             For ``"pooled"``: the item within its query, and the list in which it was shown.
         clip : float, optional
@@ -416,8 +424,8 @@ class GBMRanker(AbstractEstimator):
             With ``folds``, rows of equal values stay in one fold: the user or the session of a
             query, or a number that copies of a query share.
         splitter : splitter of scikit-learn or list of (train rows, test rows), optional
-            With ``folds``, how rows are cut; :class:`gbmrank.QueryTimeSplit` for data in time,
-            where a model should not learn from later queries.
+            With ``folds``, how rows are cut. For data in time, where a model should not learn from
+            later queries: ``list(QueryTimeSplit(folds).split(qid=qid, time=time))``.
         callbacks : list, optional
             Callbacks of the booster, such as ``lightgbm.log_evaluation(10)`` or Optuna's pruning
             callback. They see the names of the evaluation sets, and metrics under
@@ -447,13 +455,23 @@ class GBMRanker(AbstractEstimator):
         """
         reject_unknown(unknown, "GBMRanker")
         reject_column_names("GBMRanker", y, qid)
-        qid, eval_qid = ids_of_sizes(group, qid, "group"), eval_ids(eval_set, eval_group, eval_qid)
+        table, qid = ids_of_column(X, ids_of_sizes(group, qid, "group"))
         target, metrics = self._named()
         metrics = metrics if eval_at is None else at_cutoffs(metrics, eval_at)
         clicks = ClickTraining.read(target, y, position, position_bias, clip)
-        rows: tuple[Any, ...] = (X, y, qid, sample_weight)
+        clicks.check_ranker(self.calibrate, self.pool_eval_set)
+        rows: tuple[Any, ...] = (table, y, qid, sample_weight)
         clicks, rows = clicks.prepared(rows, (item, session), self.backend, self.seed)
-        sets = named_sets(eval_set, eval_qid, eval_sample_weight, eval_names, eval_position)
+        fold_groups = clicks.groups_of_folds(fold_groups, qid)
+        sets = ids_of_sets(
+            named_sets(
+                eval_set,
+                eval_ids(eval_set, eval_group, eval_qid),
+                eval_sample_weight,
+                eval_names,
+                eval_position,
+            )
+        )
         if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
         columns, data, valid = self._rows(rows, sets, clicks, metrics)
@@ -551,6 +569,7 @@ class GBMRanker(AbstractEstimator):
         made: ProbabilityMap | None = vars(self).get("calibration_")
         if made is None:
             return np.asarray(objective(self.objective).inverse_link(scores))
+        table, qid = self._split(X, qid)
         groups = read_queries(qid, len(scores))
         level = None
         if made.c != 0.0:
@@ -559,7 +578,7 @@ class GBMRanker(AbstractEstimator):
                     "the file of the level, which save wrote beside the model, was not there, so "
                     "there are no probabilities. Copy both files, or calibrate again"
                 )
-            level = groups.arrange(self._level.predict(X))
+            level = groups.arrange(self._level.predict(table))
         found = made.probabilities(groups.arrange(scores), level, groups)
         return np.asarray(groups.restore(found))
 
@@ -621,7 +640,15 @@ class GBMRanker(AbstractEstimator):
             Features, with the columns of the training data.
         """
         self._check_fitted("booster_")
-        return self._columns.scores(self._fitted, X)
+        return self._columns.scores(self._fitted, self._split(X)[0])
+
+    def _split(self, table: Any, qid: Any = None) -> tuple[Any, Any]:
+        """Return the features, and query ids: by default the column ``qid`` if it is no feature."""
+        known = self._columns.names
+        if known is None or "qid" in known:
+            return table, qid
+        features, ids = split_column(table, "qid")
+        return features, ids if qid is None else qid
 
     def rank(self, X: Any, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the rank of each row within its query, 1 for the best.
@@ -636,8 +663,9 @@ class GBMRanker(AbstractEstimator):
             One query id per row, in any order; without it all rows are one query.
         """
         scores = self.predict(X)
+        table, qid = self._split(X, qid)
         groups = read_queries(qid, len(scores), single=True)
-        self._warn_if_seen(X, groups)
+        self._warn_if_seen(table, groups)
         return ranks_within(-groups.arrange(scores), groups)
 
     def top_k(self, X: Any, k: int, *, qid: Any = None) -> IntArray:  # noqa: N803
@@ -664,6 +692,7 @@ class GBMRanker(AbstractEstimator):
         array([0, 0, 0, 1, 1, 1])
         """
         ranks = self.rank(X, qid=qid)
+        _, qid = self._split(X, qid)
         return top_rows(ranks, read_queries(qid, len(ranks), single=True), k)
 
     def score(
@@ -699,7 +728,8 @@ class GBMRanker(AbstractEstimator):
         """
         reject_unknown(unknown, "GBMRanker")
         scores = self.predict(X)
-        self._warn_if_seen(X, read_queries(qid, len(scores)))
+        table, qid = self._split(X, qid)
+        self._warn_if_seen(table, read_queries(qid, len(scores)))
         measure = metric_list(self.metric)[0]
         if y is not None or not any_preferences([measure]):
             check_count(y, len(scores))
@@ -741,8 +771,10 @@ class GBMRanker(AbstractEstimator):
         Explanation
             The contributions, with ``table()``, ``plot()`` and ``to_html()``.
         """
+        self._check_fitted("booster_")
+        table, qid = self._split(X, qid)
         above = importlib.import_module("gbmrank.explanations")
-        return above.explain(self, X, qid=qid, pair=pair)
+        return above.explain(self, table, qid=qid, pair=pair)
 
     def distil(
         self,
@@ -788,14 +820,15 @@ class GBMRanker(AbstractEstimator):
         >>> student.n_estimators, student.distillation_.correlation > 0.9
         (20, True)
         """
+        self._check_fitted("booster_")
         seen = eval_set[0] if isinstance(eval_set, tuple | list) and len(eval_set) == 2 else None
-        trees = self._fitted.n_rounds if "booster_" in vars(self) else 0
+        table, qid = self._split(X, qid)
         return distil(
-            self.predict(X),
-            X,
+            self.predict(table),
+            table,
             qid=qid,
             backend=self.backend,
-            n_estimators=rounds_of(trees) if n_estimators is None else n_estimators,
+            n_estimators=rounds_of(self._fitted.n_rounds) if n_estimators is None else n_estimators,
             metric=self.metric,
             eval_set=eval_set,
             eval_qid=eval_qid,

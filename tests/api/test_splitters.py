@@ -70,6 +70,8 @@ def test_what_cannot_be_split_is_told():
         list(QueryTimeSplit(3).split(X, Y, qid=QID))
     with pytest.raises(ParameterError, match="n_splits"):
         QueryKFold(1)
+    with pytest.raises(ParameterError, match="n_splits=1000, but there are only"):
+        list(QueryKFold(1000).split(X, Y, qid=QID))
 
 
 # --- queries on both sides ---------------------------------------------------------------------

@@ -431,6 +431,8 @@ def test_a_model_that_orders_nothing_warns_with_the_cause(backend, params, cause
     with pytest.warns(NoProgressWarning, match="all scores of every query are tied") as caught:
         train(plan(backend, params=own), part(task))
     assert cause in str(caught[0].message)
+    if "min_child_weight" in params:
+        assert "Set it to " in str(caught[0].message)  # a value that fits
 
 
 def test_a_learning_rate_of_zero_and_few_rows_are_named():

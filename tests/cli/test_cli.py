@@ -257,6 +257,8 @@ def test_advice_fits_a_narrow_terminal(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "  verdict calibrated; c " in out
+    assert main(["advise", "ndcg@10"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", ["exponential", "pairwise", "ndcg"])

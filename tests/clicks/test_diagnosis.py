@@ -79,6 +79,7 @@ def test_what_a_log_does_not_identify_is_not_corrected():
     assert found.bias is None
     assert "Position bias: unknown" in str(found)
     assert "Labels should not be pooled: no item was shown at two positions" in str(found)
+    assert "To measure the bias, swap neighbouring items" in str(found)
     assert found.plot().get_xlabel().startswith("position")
 
 

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 import gbmrank
 from gbmrank.clicks import PositionBias, estimate_bias, pooled_labels, simulate_clicks
-from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError
+from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError, ParameterError
 from tests.clicks.worlds import TRUTH, world
 from tests.formulas import each
 
@@ -214,8 +214,8 @@ def fitted(log, x, backend="lightgbm", **given):
     columns = columns_of(log)
     y = columns.pop("clicks")
     given = {"position_bias": "pooled", **columns, **given}
-    metric = "dcg@5" if "eval_set" in given else "ndcg@10"
-    return ranker(backend, metric=metric).fit(x[log.row], y, **given)
+    options = {"metric": "dcg@5", **given.pop("ranker", {})}
+    return ranker(backend, **options).fit(x[log.row], y, **given)
 
 
 @pytest.mark.parametrize("backend", each(2, ["lightgbm", "xgboost"]))
@@ -262,12 +262,23 @@ def test_a_data_frame_and_a_validation_set_of_sessions():
         ({"session": None}, DataError, "session= is missing"),
         ({"item": None}, DataError, "item= is missing"),
         ({"position": None}, ParameterError, "go together"),
+        ({"ranker": {"calibrate": "cross-fit"}}, ConfigError, "labels are clicks"),
+        ({"ranker": {"folds": 2, "pool_eval_set": True}}, ParameterError, "exclude each other"),
     ],
 )
 def test_arguments_that_do_not_fit(given, error, message):
     x, _, log = complete_log(sessions=300)
     with pytest.raises(error, match=message):
         fitted(log, x, **given)
+
+
+def test_folds_keep_groups_of_pooled_queries():
+    x, _, log = complete_log()
+    market = log.query // 2
+    model = fitted(log, x, fold_groups=market, ranker={"folds": 2})
+    assert len(model.oof_scores_) == len(model.pooled_labels_) == 400
+    with pytest.raises(DataError, match="are in different groups"):
+        fitted(log, x, fold_groups=log.session, ranker={"folds": 2})
 
 
 def broken(name, at, value):
@@ -288,6 +299,7 @@ def broken(name, at, value):
         (broken("position", 2, 0), DataError, "index 2"),
         ({"item": [1, 2]}, GroupError, "item has 2 entries"),
         ({"X": np.zeros((2, 1))}, DataError, "X has 2 rows"),
+        ({"bias": "em"}, ParameterError, "got 'em'"),
     ],
 )
 def test_logs_that_cannot_be_read(changed, error, message):

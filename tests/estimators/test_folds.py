@@ -258,7 +258,7 @@ def test_splitters_cut_the_rows():
         fitted(fit={"splitter": GroupKFold(3)})
     odd = [(np.arange(0, TASK.n, 2), np.arange(1, TASK.n, 2)), (np.arange(1, TASK.n, 2),
            np.arange(0, TASK.n, 2))]  # fmt: skip
-    with pytest.warns(LeakageWarning, match="values of query are in both parts"):
+    with pytest.warns(LeakageWarning, match=r"both parts of a fold, such as \d+, so"):
         fitted(folds=2, fit={"splitter": odd})
 
 
@@ -273,6 +273,9 @@ def test_splitters_cut_the_rows():
         ({}, {"fold_groups": np.arange(TASK.n)}, DataError, "different groups"),
         ({}, {"fold_groups": [1, 2]}, DataError, "2 entries"),
         ({}, {"splitter": [([0], [1]), ([0], [TASK.n])]}, DataError, "row numbers"),
+        ({}, {"splitter": [0, 1]}, DataError, "two separate parts"),
+        ({}, {"splitter": "GroupKFold"}, ParameterError, "got 'GroupKFold'"),
+        ({}, {"splitter": 4}, ParameterError, "got 4"),
         ({"boosting": "dart", "early_stopping_rounds": 3}, {}, ConfigError, "dart"),
     ],
 )

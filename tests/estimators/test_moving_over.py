@@ -4,6 +4,9 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost as xgb
 
@@ -32,6 +35,34 @@ def test_sizes_of_queries_train_the_same_model_as_ids(backend, single):
     by_id = ranker(backend).fit(TASK.x, TASK.y, qid=TASK.qid, eval_set=sets, eval_qid=ids)
     np.testing.assert_array_equal(by_size.predict(OTHER.x), by_id.predict(OTHER.x))
     assert by_size.evals_result_ == by_id.evals_result_
+
+
+@BOTH
+@pytest.mark.parametrize("to", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_a_data_frame_may_have_the_ids_in_a_column(backend, to):
+    """As in XGBRanker: no feature, in no method."""
+    train, test = (
+        pd.DataFrame(one.x, columns=[f"f{at}" for at in range(one.x.shape[1])]).assign(qid=one.qid)
+        for one in (TASK, OTHER)
+    )
+    own = ranker(backend).fit(to(train), TASK.y, eval_set=(to(test), OTHER.y))
+    bare = to(test.drop(columns="qid"))
+    other = ranker(backend).fit(
+        to(train.drop(columns="qid")), TASK.y, qid=TASK.qid,
+        eval_set=(bare, OTHER.y), eval_qid=OTHER.qid,
+    )  # fmt: skip
+    assert "qid" not in own.feature_names_in_
+    assert own.evals_result_ == other.evals_result_
+    np.testing.assert_array_equal(own.predict(to(test)), other.predict(bare))
+    np.testing.assert_array_equal(own.rank(to(test)), other.rank(bare, qid=OTHER.qid))
+    assert own.top_k(to(test), 2).tolist() == other.top_k(bare, 2, qid=OTHER.qid).tolist()
+    assert own.score(to(test), OTHER.y) == other.score(bare, OTHER.y, qid=OTHER.qid)
+    student = own.distil(to(train))
+    assert student.predict(to(test)).shape == (OTHER.n,)
+    assert own.explain(to(test)).table().shape[0] == OTHER.n
+    feature = ranker(backend).fit(to(train), TASK.y, qid=TASK.qid)  # ids are given: a feature
+    assert "qid" in feature.feature_names_in_
+    assert len(feature.predict(to(test))) == OTHER.n
 
 
 def test_sizes_that_say_too_much_or_too_little():
