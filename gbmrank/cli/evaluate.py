@@ -6,7 +6,8 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList, metric, metrics_callback
-from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
-from gbmrank.cli.screen import bold, clean, table
+from gbmrank.cli.arguments import DELIMITER_HELP, character, number, option, whole
+from gbmrank.cli.screen import bold, clean, show, table
 from gbmrank.data.files import spreadsheet_cell, write_whole
 from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers import (
@@ -43,7 +44,6 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
 from gbmrank.types import FloatArray, IntArray
 
-_DEFAULTS = Limits()
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 _STANDARD_INPUT = "/dev/stdin"
 _SUFFIXES = (".csv", ".tsv", ".json")
@@ -51,68 +51,43 @@ _SUFFIXES = (".csv", ".tsv", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    _add_input_arguments(parser)
-    measures = parser.add_argument_group("measures")
-    measures.add_argument(
-        "--metrics",
-        default="ndcg@1,5,10",
-        metavar="LIST",
-        help='for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)',
-    )
-    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
-    measures.add_argument("--gain", metavar="GAIN", help="exp2, linear, or a table such as 0,1,3,7")
-    for option, about in (
-        ("--threshold", "labels of at least this are relevant"),
-        ("--max-grade", "largest grade of the scale (ERR)"),
-    ):
-        measures.add_argument(option, type=number, metavar="Y", help=about)
-    for option, about in (
-        ("--ties", "mean (default), worst, best, index"),
-        ("--empty", "undefined queries: skip (default), zero, one"),
-    ):
-        measures.add_argument(option, metavar="RULE", help=about)
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--output", metavar="FILE", help="write the value of each query to .csv, .tsv or .json"
-    )
-    for option, about in (
-        ("--per-query", "also print the value of each query"),
-        ("--force", "overwrite the output file"),
-    ):
-        output.add_argument(option, action="store_true", help=about)
-
-
-def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group(
         "files",
         "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
         "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine. "
         "One of the files may be -, standard input.",
     )
-    files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
-    for option, about in (
-        ("--scores", "scores or run; not needed for a table that has them"),
-        ("--group", "rows per query, one number per line, instead of qid (default: LABELS.query)"),
-    ):
-        files.add_argument(option, metavar="FILE", help=about)
+    option(files, "--labels FILE", "labels or qrels", required=True)
+    option(files, "--scores FILE", "scores or run; not needed for a table that has them")
+    group = "rows per query, one number per line, instead of qid (default: LABELS.query)"
+    option(files, "--group FILE", group)
     files.add_argument(
         "--format", choices=tuple(FORMATS), help="format of the labels (default: guessed)"
     )
-    for option, about in (
-        ("--complete", "TREC: count judged topics missing from the run"),
-        ("--zero-based", "LETOR: feature indices count from 0"),
-    ):
-        files.add_argument(option, action="store_true", help=about)
+    option(files, "--complete", "TREC: count judged topics missing from the run")
+    option(files, "--zero-based", "LETOR: feature indices count from 0")
     columns = parser.add_argument_group("columns of a table")
     for name in ("label", "score", "qid"):
-        columns.add_argument(f"--{name}-column", metavar="NAME", help=f"column of the {name}")
-    columns.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
+        option(columns, f"--{name}-column NAME", f"column of the {name}")
+    option(columns, "--delimiter CHAR", DELIMITER_HELP, type=character)
     limits = parser.add_argument_group("limits")
-    for option, default, about in (
-        ("--max-bytes", _DEFAULTS.max_bytes, "maximum size of a file, uncompressed"),
-        ("--max-line", _DEFAULTS.max_line, "longest line"),
-    ):
-        limits.add_argument(option, type=whole, metavar="N", default=default, help=about)
+    size, line = Limits().max_bytes, Limits().max_line
+    about = "maximum size of a file, uncompressed"
+    option(limits, "--max-bytes N", about, type=whole, default=size)
+    option(limits, "--max-line N", "longest line", type=whole, default=line)
+    measures = parser.add_argument_group("measures")
+    metrics = 'for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)'
+    option(measures, "--metrics LIST", metrics, default="ndcg@1,5,10")
+    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
+    option(measures, "--gain GAIN", "exp2, linear, or a table such as 0,1,3,7")
+    option(measures, "--threshold Y", "labels of at least this are relevant", type=number)
+    option(measures, "--max-grade Y", "largest grade of the scale (ERR)", type=number)
+    option(measures, "--ties RULE", "mean (default), worst, best, index")
+    option(measures, "--empty RULE", "undefined queries: skip (default), zero, one")
+    output = parser.add_argument_group("output")
+    option(output, "--output FILE", "write the value of each query to .csv, .tsv or .json")
+    option(output, "--per-query", "also print the value of each query")
+    option(output, "--force", "overwrite the output file")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -125,11 +100,8 @@ def run(given: argparse.Namespace) -> int:
     result = _evaluate(source, metrics.metrics)
     if given.output is not None:
         _save(Path(given.output), result)
-    if given.json:
-        print(json.dumps(_as_json(given, source, result), indent=2, allow_nan=False))
-    else:
-        print(_as_text(given, source, result))
-    return 0
+    text = partial(_as_text, given, source, result)
+    return show(given, _as_json(given, source, result), text, allow_nan=False)
 
 
 def _name_standard_input(given: argparse.Namespace) -> None:
@@ -203,7 +175,7 @@ class _Evaluation(NamedTuple):
 
 def _read_input(given: argparse.Namespace) -> _Input:
     """Read the files named on the command line."""
-    limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
+    limits = Limits(max_bytes=given.max_bytes, max_line=given.max_line)
     form = given.format or guess_format(given.labels, limits)
     in_table = given.scores is None and form in ("csv", "parquet")
     if given.scores is None and not in_table:

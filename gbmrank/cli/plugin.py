@@ -1,7 +1,6 @@
 """``gbmrank plugin new NAME``: create a plugin project that installs and passes its tests."""
 
 import argparse
-import json
 import keyword
 import re
 from importlib.resources import files as package_files
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.boosters.supported import BACKENDS
-from gbmrank.cli.screen import clean
+from gbmrank.cli.screen import clean, show
 from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.entry_points import project
@@ -55,9 +54,6 @@ def run(given: argparse.Namespace) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         written.append(str(file))
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.plugin/1", "files": written}, indent=2))
-        return 0
     module = given.name.replace("-", "_")
     lines = [
         f"wrote {len(written)} files to {target}",
@@ -66,8 +62,8 @@ def run(given: argparse.Namespace) -> int:
         f"  pytest {target}",
         f"  then put your {given.kind} into {target / module}.py",
     ]
-    print(clean("\n".join(lines)))
-    return 0
+    known = {"schema": "gbmrank.plugin/1", "files": written}
+    return show(given, known, clean("\n".join(lines)))
 
 
 def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:

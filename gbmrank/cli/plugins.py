@@ -2,12 +2,13 @@
 
 import argparse
 import contextlib
-import json
 import sys
 import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from gbmrank.cli.screen import bold, clean, table
+from gbmrank.cli.screen import bold, clean, show, table
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.entry_points import API_VERSION, Entry, Origin, Status, unreadable
 
@@ -28,14 +29,12 @@ _ADVICE = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "doctor"),
-        help="list: show them without importing; doctor: load each, compile losses, and explain "
-        "what is wrong",
+    about = (
+        "list: show them without importing; doctor: load each, compile losses, and explain what "
+        "is wrong"
     )
+    actions = ("list", "doctor")
+    parser.add_argument("action", nargs="?", default="list", choices=actions, help=about)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -44,25 +43,18 @@ def run(given: argparse.Namespace) -> int:
     found = [(entry, _status(entry, load), clash) for entry, clash in _plugins()]
     bad = unreadable()
     broken = bool(bad) or any(status.state == "broken" for _, status, _ in found)
-    if given.json:
-        rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
-        print(json.dumps({"schema": "gbmrank.plugins/1", "plugins": rows}, indent=2))
-    else:
-        print("\n\n".join([_page(found, load), *(_unread_text(*each) for each in bad)]))
+    rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
+    text = "\n\n".join([_page(found, load), *(_unread_text(*each) for each in bad)])
+    show(given, {"schema": "gbmrank.plugins/1", "plugins": rows}, text)
     return _BROKEN if broken and load else _FINE
 
 
-def _plugins() -> list[tuple[Entry[Any], str]]:
-    """Return entries of other distributions, each with those that share its name."""
-    found = []
-    for registry in _KINDS:
-        for entries in registry.entries.values():
-            for entry in entries:
-                if entry.origin.distribution in ("gbmrank", "this process"):
-                    continue
-                others = [str(one.origin) for one in entries if one is not entry]
-                found.append((entry, ", ".join(others)))
-    return found
+def _plugins() -> Iterator[tuple[Entry[Any], str]]:
+    """Yield entries of other distributions, each with those that share its name."""
+    for entries in (one for registry in _KINDS for one in registry.entries.values()):
+        for entry in entries:
+            if entry.origin.distribution not in ("gbmrank", "this process"):
+                yield entry, ", ".join(str(one.origin) for one in entries if one is not entry)
 
 
 def _status(entry: Entry[Any], load: bool) -> Status:
@@ -88,29 +80,22 @@ def _compiled(entry: Entry[Any]) -> Status:
 
 
 def _row(entry: Entry[Any], status: Status, clash: str) -> dict[str, object]:
+    known = status.cause is not None
     return {
         "name": entry.name,
         "kind": entry.kind,
-        "distribution": entry.origin.distribution,
-        "version": entry.origin.version,
+        **asdict(entry.origin),
         "status": status.state,
-        "cause": None if status.cause is None else f"{type(status.cause).__name__}: {status.cause}",
-        "advice": None if status.cause is None else _advice(status.cause),
+        "cause": f"{type(status.cause).__name__}: {status.cause}" if known else None,
+        "advice": _advice(status.cause) if known else None,
         "same name as": clash or None,
     }
 
 
 def _unread(origin: Origin, error: Exception) -> dict[str, object]:
-    return {
-        "name": None,
-        "kind": None,
-        "distribution": origin.distribution,
-        "version": origin.version,
-        "status": "broken",
-        "cause": f"entry_points.txt cannot be read: {type(error).__name__}: {error}",
-        "advice": _REWRITE,
-        "same name as": None,
-    }
+    cause = f"entry_points.txt cannot be read: {type(error).__name__}: {error}"
+    about = {"status": "broken", "cause": cause, "advice": _REWRITE, "same name as": None}
+    return {"name": None, "kind": None, **asdict(origin), **about}
 
 
 def _unread_text(origin: Origin, error: Exception) -> str:

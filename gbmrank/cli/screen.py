@@ -1,12 +1,15 @@
 """Terminal output: aligned tables, and text without control characters."""
 
+import argparse
+import json
 import os
 import re
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
@@ -21,6 +24,18 @@ _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 WIDTH = 100  # of what is not printed on a terminal
 _SEE = re.compile(r"; see :\w+:`[^`]+`")
 _ROLE = re.compile(r":\w+:`~?(?P<name>[^`]+)`")
+
+
+def show(given: argparse.Namespace, found: Mapping[str, Any], text: object, **how: Any) -> int:
+    """Print a result, as JSON if that is wanted, and return the exit code of success.
+
+    ``text`` may be a function, which is called for no JSON.
+    """
+    if given.json:
+        print(json.dumps(found, **{"indent": 2, **how}))
+    else:
+        print(text() if callable(text) else text)
+    return 0
 
 
 def clean(text: object) -> str:

@@ -4,11 +4,11 @@ import argparse
 import contextlib
 import gc
 import hashlib
-import json
 import shutil
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy as np
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.supported import BACKENDS, booster_named
-from gbmrank.cli.arguments import add_columns, booster_parameters, file_options, whole
-from gbmrank.cli.screen import bold, clean, filled, system_message
+from gbmrank.cli.arguments import add_columns, booster_parameters, file_options, option, whole
+from gbmrank.cli.screen import bold, clean, filled, show, system_message
 from gbmrank.data.readers.stream import StoredRows, files_in, store_rows
 from gbmrank.data.schema import Schema, renamed
 from gbmrank.errors import ConfigError, GbmrankWarning
@@ -39,42 +39,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "LETOR or svmlight text with qid, CSV or Parquet; .gz is fine. A folder stands for its "
         "files, sorted by name. Rows of a query must be adjacent.",
     )
-    data.add_argument("data", nargs="+", metavar="DATA", help="files or folders to train on")
-    data.add_argument("--valid", nargs="+", metavar="DATA", help="files to validate on")
+    option(data, "data DATA", "files or folders to train on", nargs="+")
+    option(data, "--valid DATA", "files to validate on", nargs="+")
     add_columns(parser.add_argument_group("columns of a table"))
     training = parser.add_argument_group("training")
     training.add_argument("--objective", default=_OBJECTIVE, help=_SHOWN)
-    training.add_argument(
-        "--metric", default="ndcg@10", metavar="LIST", help=f"the first one stops early {_SHOWN}"
-    )
+    option(training, "--metric LIST", f"the first one stops early {_SHOWN}", default="ndcg@10")
     training.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help=_SHOWN)
-    training.add_argument("--rounds", type=whole, default=200, metavar="N", help=_SHOWN)
-    for option, about in (
-        ("--early-stopping", "rounds without improvement on --valid before training stops"),
-        ("--folds", "train as many models, each stopped on queries it did not see, and merge them"),
-        ("--threads", "threads (default: all of the machine)"),
-    ):
-        training.add_argument(option, type=whole, metavar="N", help=about)
-    training.add_argument("--seed", type=whole, default=0, metavar="N", help=_SHOWN)
-    training.add_argument(
-        "--param", metavar="NAME=VALUE", action="append", default=[], help="of the booster"
-    )
+    option(training, "--rounds N", _SHOWN, type=whole, default=200)
+    patience = "rounds without improvement on --valid before training stops"
+    option(training, "--early-stopping N", patience, type=whole)
+    folds = "train as many models, each stopped on queries it did not see, and merge them"
+    option(training, "--folds N", folds, type=whole)
+    option(training, "--threads N", "threads (default: all of the machine)", type=whole)
+    option(training, "--seed N", _SHOWN, type=whole, default=0)
+    option(training, "--param NAME=VALUE", "of the booster", action="append", default=[])
     distil = "with --folds or a committee: one small model that ranks like all of them"
-    training.add_argument("--distil", action="store_true", help=distil)
+    option(training, "--distil", distil)
     output = parser.add_argument_group("output")
-    output.add_argument("--out", required=True, metavar="MODEL", help="model file to write")
-    output.add_argument(
-        "--checkpoint",
-        type=whole,
-        default=50,
-        metavar="N",
-        help=f"keep the model every N rounds, in MODEL.work; the same command goes on {_SHOWN}",
-    )
-    for option, about in (
-        ("--force", "start over, and overwrite the model file"),
-        ("--quiet", "show no progress"),
-    ):
-        output.add_argument(option, action="store_true", help=about)
+    option(output, "--out MODEL", "model file to write", required=True)
+    keep = f"keep the model every N rounds, in MODEL.work; the same command goes on {_SHOWN}"
+    option(output, "--checkpoint N", keep, type=whole, default=50)
+    option(output, "--force", "start over, and overwrite the model file")
+    option(output, "--quiet", "show no progress")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -104,8 +91,7 @@ def run(given: argparse.Namespace) -> int:
     shutil.rmtree(work)
     told = _told(given, model, train)
     told["notes"] += dict.fromkeys(str(one.message) for one in said)
-    print(json.dumps(told, indent=2) if given.json else _as_text(told))
-    return 0
+    return show(given, told, partial(_as_text, told))
 
 
 def _checked_out(given: argparse.Namespace) -> Path:
