@@ -12,6 +12,8 @@ from gbmrank.types import FloatArray, IntArray
 
 GIVEN = "given scores"
 """Backend name of a system whose scores are given, so it is not trained."""
+REGRET = "regret@"
+"""Begin of the name of the exact regret as a measure; the cut-off follows."""
 _FEW_ROUNDS = 5
 
 
@@ -37,6 +39,16 @@ class Measure(NamedTuple):
 
     name: str
     higher_is_better: bool
+
+    @property
+    def sign(self) -> float:
+        """Factor that makes larger values better."""
+        return 1.0 if self.higher_is_better else -1.0
+
+    @property
+    def is_regret(self) -> bool:
+        """Whether it is the exact regret."""
+        return self.name.startswith(REGRET)
 
 
 @final
@@ -115,6 +127,10 @@ class Results:
         alike = System(self.baseline.backend, system.objective)
         return alike if alike in self.systems else self.baseline
 
+    def finished(self, system: System) -> list[Run]:
+        """Return the successful runs of a system."""
+        return [run for run in self.runs if run.system == system and run.error is None]
+
     def stopped_at_once(self) -> dict[System, tuple[int, int]]:
         """Return how many runs kept fewer than five rounds, and of how many, by system.
 
@@ -124,7 +140,7 @@ class Results:
             return {}
         found = {}
         for system in self.systems:
-            own = [run for run in self.runs if run.system == system and run.error is None]
+            own = self.finished(system)
             few = sum(run.best_round + 1 < _FEW_ROUNDS for run in own)
             if few and not system.is_given:
                 found[system] = (few, len(own))

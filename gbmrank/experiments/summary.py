@@ -19,7 +19,6 @@ from gbmrank.experiments.statistics.analysis import (
 from gbmrank.experiments.systems import title_of
 
 _MANY_TIES = 0.1
-_REGRET = "regret@"
 _DEFINITION = "regret: share of the best possible expected DCG that a ranking loses; 0 is perfect"
 _WORDS = {"calibrated": "yes", "conditional": "if", "not calibrated": "no", "unknown": "?"}
 
@@ -47,9 +46,8 @@ def verdict_of(results: Results, analysis: Analysis) -> Verdict | None:
     if best is None or not target.comparisons:
         return None
     better = [one for one in target.comparisons if one.outcome == "better"]
-    sign = 1.0 if target.measure.higher_is_better else -1.0
     # The boosters' own baselines may be best without being compared with the others.
-    means = {one.system: sign * one.mean for one in target.summaries}
+    means = {one.system: target.measure.sign * one.mean for one in target.summaries}
     won = max((one.system for one in better), key=lambda one: means[one], default=best.system)
     lead = best.system if target.comparison(best.system) is None else won
     missing = analysis.not_established
@@ -85,10 +83,8 @@ def _gap(target: MeasureAnalysis, compared: Comparison, level: float) -> str:
     """Return how far a system is from its baseline, in percent where that makes sense."""
     base = target.mean(compared.baseline)
     ends = (compared.difference, *compared.interval)
-    if base:
-        middle, low, high = (f"{100.0 * one / abs(base):+.1f}%" for one in ends)
-    else:
-        middle, low, high = (f"{one:+.4f}" for one in ends)
+    shown = (f"{100.0 * one / abs(base):+.1f}%" if base else f"{one:+.4f}" for one in ends)
+    middle, low, high = shown
     known = "" if math.isnan(compared.interval.low) else f" ({100 * level:g}%: {low} to {high})"
     return f"{middle} against {title_of(compared.baseline)}{known}"
 
@@ -113,13 +109,11 @@ def _costs(results: Results, target: MeasureAnalysis, lead: System) -> str:
 
 def _spent(results: Results, system: System) -> tuple[float, float] | None:
     """Return the median seconds and trees of the runs of a system, if it was trained."""
-    runs = [run for run in results.runs if run.system == system and run.error is None]
+    runs = results.finished(system)
     if system.is_given or not runs:
         return None
-    return (
-        float(np.median([run.seconds for run in runs])),
-        float(np.median([run.best_round + 1 for run in runs])),
-    )
+    seconds, trees = zip(*((run.seconds, run.best_round + 1) for run in runs), strict=True)
+    return float(np.median(seconds)), float(np.median(trees))
 
 
 def summary_table(results: Results, analysis: Analysis) -> Table:
@@ -138,14 +132,7 @@ def summary_table(results: Results, analysis: Analysis) -> Table:
         "rounds",
         "s/run",
     ]
-    order = sorted(
-        (one for one in target.summaries if not math.isnan(one.mean)),
-        key=lambda one: one.mean,
-        reverse=target.measure.higher_is_better,
-    )
-    ranked = [one.system for one in order]
-    ranked += [system for system in results.systems if system not in ranked]
-    rows = [_row(results, analysis, system) for system in ranked]
+    rows = [_row(results, analysis, system) for system in target.ranked(results.systems)]
     return Table(head, rows, "<" + ">" * (len(head) - 1))
 
 
@@ -191,8 +178,7 @@ def footnotes(results: Results) -> list[str]:
         if other is not None
     ]
     star = f"* baseline of its booster{''.join(told)}" if told else "* baseline"
-    exact = any(one.name.startswith(_REGRET) for one in results.measures)
-    return [star, _DEFINITION] if exact else [star]
+    return [star, _DEFINITION] if any(one.is_regret for one in results.measures) else [star]
 
 
 def failure_sentence(results: Results) -> str | None:
@@ -205,7 +191,7 @@ def failure_sentence(results: Results) -> str | None:
 
 def regret_sentence(analysis: Analysis) -> str | None:
     """Return a sentence about the regret of the best and the worst system, if it is known."""
-    found = next((one for one in analysis.measures if _exact(one)), None)
+    found = next((one for one in analysis.measures if one.measure.is_regret), None)
     known = [one for one in (found.summaries if found else ()) if not math.isnan(one.mean)]
     if found is None or len(known) < 2:
         return None
@@ -225,29 +211,24 @@ def _percent(one: Summary) -> str:
 
 def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
     target, *others = analysis.measures
-    runs = [run for run in results.runs if run.system == system and run.error is None]
     spent = _spent(results, system)
     versus = target.comparison(system)
     mark = " *" if system in analysis.baselines else ""
     status = results.verdicts.get((system.objective, target.measure.name), {}).get("status")
     return [
         f"{system}{mark}",
-        _mean(target, system, ends=True) if runs else "failed",
+        _mean(target, system, ends=True) if results.finished(system) else "failed",
         "" if versus is None else f"{versus.difference:+.4f} {_ends(versus.interval, sign='+')}",
         "" if versus is None else _p(versus.p_holm),
-        *(_mean(one, system, ends=_exact(one)) for one in others),
+        *(_mean(one, system, ends=one.measure.is_regret) for one in others),
         _WORDS.get(str(status), ""),
         "" if spent is None else f"{spent[1]:.0f}",
         "" if spent is None else f"{spent[0]:.2g}",
     ]
 
 
-def _exact(one: MeasureAnalysis) -> bool:
-    return one.measure.name.startswith(_REGRET)
-
-
 def _mean(one: MeasureAnalysis, system: System, *, ends: bool = False) -> str:
-    found = next((each for each in one.summaries if each.system == system), None)
+    found = one.summary(system)
     if found is None or math.isnan(found.mean):
         return "-"
     return f"{found.mean:.4f}" + (f" {_ends(found.interval)}" if ends else "")

@@ -25,7 +25,7 @@ from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
 from gbmrank.estimators.ranker_training import train
 from gbmrank.experiments.design import Design, Task
-from gbmrank.experiments.results import Run
+from gbmrank.experiments.results import REGRET, Run
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
 from gbmrank.experiments.ways import is_folded, models_of, split_name, train_in_folds
@@ -136,7 +136,7 @@ def part_of(source: Source, queries: IntArray) -> Part:
 
 def regret_name(k: int) -> str:
     """Return the name of the exact regret as a measure."""
-    return f"regret@{k}"
+    return f"{REGRET}{k}"
 
 
 def tied_pairs(scores: FloatArray, groups: Groups) -> FloatArray:

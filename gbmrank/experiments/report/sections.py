@@ -81,13 +81,7 @@ class View:
     @property
     def order(self) -> tuple[System, ...]:
         """Systems, best mean of the target first; those without values last."""
-        sign = -1.0 if self.target.measure.higher_is_better else 1.0
-        means = {
-            each.system: sign * each.mean
-            for each in self.target.summaries
-            if not math.isnan(each.mean)
-        }
-        return tuple(sorted(self.results.systems, key=lambda each: means.get(each, math.inf)))
+        return tuple(self.target.ranked(self.results.systems))
 
     @property
     def challenger(self) -> Comparison | None:

@@ -85,12 +85,22 @@ class MeasureAnalysis:
     def best(self) -> Summary | None:
         """System with the best mean, the first in case of ties; None if there is none."""
         known = [each for each in self.summaries if not math.isnan(each.mean)]
-        sign = 1.0 if self.measure.higher_is_better else -1.0
-        return max(known, key=lambda each: sign * each.mean, default=None)
+        return max(known, key=lambda each: self.measure.sign * each.mean, default=None)
+
+    def summary(self, system: System) -> Summary | None:
+        """Return the statistics of a system; None where it has no values."""
+        return next((each for each in self.summaries if each.system == system), None)
+
+    def ranked(self, systems: Sequence[System]) -> list[System]:
+        """Return systems, the best mean first and those without values last."""
+        means = {each.system: -self.measure.sign * each.mean for each in self.summaries}
+        lost = {system: mean for system, mean in means.items() if not math.isnan(mean)}
+        return sorted(systems, key=lambda each: lost.get(each, math.inf))
 
     def mean(self, system: System) -> float:
         """Return the mean of a system; NaN where it has none."""
-        return next((each.mean for each in self.summaries if each.system == system), math.nan)
+        found = self.summary(system)
+        return math.nan if found is None else found.mean
 
     def comparison(self, system: System) -> Comparison | None:
         """Return how a system compares with its baseline, if it does."""
@@ -139,19 +149,24 @@ def verdict(target: MeasureAnalysis, results: Results, level: float) -> str:
 
 def not_established(
     results: Results, measures: tuple[MeasureAnalysis, ...], margin: float, level: float
-) -> tuple[str, ...]:
-    """Return conclusions that the comparison does not support."""
+) -> Iterator[str]:
+    """Yield conclusions that the comparison does not support."""
     target = measures[0]
-    return (
-        *_seen(results),
-        *_first_and_second(target, level),
-        *_most(target),
-        *_undecided(target, margin),
-        *_disagreement(measures),
-        *_thin(results, target),
-        *_stopped(results),
-        *_missing(results, target),
-    )
+    for system in results.systems:
+        if system.is_given:
+            yield (
+                f"How good {system.objective} is on new queries: its model may have been trained "
+                "on these, and its values are too good then. Give queries from after its training."
+            )
+    if target.best is not None:
+        yield from _about_best(target, target.best.system, level)
+    yield from _undecided(target, margin)
+    if target.best is not None:
+        yield from _disagreement(target.best.system, measures[1:])
+    if len(measures) > 1:
+        yield "Anything about all measures together: p values are corrected within each measure."
+    yield from _thin(results, target)
+    yield from _missing(results, target)
 
 
 def _by_booster(target: MeasureAnalysis, results: Results, level: float) -> Iterator[str]:
@@ -220,15 +235,6 @@ def _size(target: MeasureAnalysis, compared: Comparison) -> str:
     return f"{100.0 * size / abs(base):.1f}%" if base else f"{size:.4f}"
 
 
-def _seen(results: Results) -> Iterator[str]:
-    for system in results.systems:
-        if system.is_given:
-            yield (
-                f"How good {system.objective} is on new queries: its model may have been trained "
-                "on these, and its values are too good then. Give queries from after its training."
-            )
-
-
 def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
     open_ones = [
         each for each in target.comparisons if each.outcome == "undecided" and not each.equivalent
@@ -251,48 +257,33 @@ def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
         yield f"Whether {who} {verb} as good as the baseline: no margin was given to judge that by."
 
 
-def _first_and_second(target: MeasureAnalysis, level: float) -> Iterator[str]:
-    best = target.best
-    if best is None or not target.pairs:
-        return
+def _about_best(target: MeasureAnalysis, best: System, level: float) -> Iterator[str]:
     close = [
-        pair.second if pair.first == best.system else pair.first
+        pair.second if pair.first == best else pair.first
         for pair in target.pairs
-        if best.system in (pair.first, pair.second) and pair.p > 1.0 - level
+        if best in (pair.first, pair.second) and pair.p > 1.0 - level
     ]
     if close:
         others = len(target.summaries) - 1
         which = title_of(close[0]) if len(close) == 1 else f"{len(close)} of the {others} others"
         yield (
-            f"Whether {title_of(best.system)}, which has the best mean, is better than {which} "
+            f"Whether {title_of(best)}, which has the best mean, is better than {which} "
             "(Tukey's test, which compares all pairs)."
+        )
+    compared = target.comparison(best)
+    if compared is not None and compared.outcome == "better" and compared.wins <= compared.losses:
+        yield (
+            f"That {title_of(best)} is better on most queries: it is better on {compared.wins} and "
+            f"worse on {compared.losses}; its mean is better as its gains are larger."
         )
 
 
-def _most(target: MeasureAnalysis) -> Iterator[str]:
-    best = target.best
-    compared = None if best is None else target.comparison(best.system)
-    if compared is None or compared.outcome != "better" or compared.wins > compared.losses:
-        return
-    yield (
-        f"That {title_of(compared.system)} is better on most queries: it is better on "
-        f"{compared.wins} and worse on {compared.losses}; its mean is better as its "
-        "gains are larger."
-    )
-
-
-def _disagreement(measures: tuple[MeasureAnalysis, ...]) -> Iterator[str]:
-    best = measures[0].best
+def _disagreement(best: System, measures: Sequence[MeasureAnalysis]) -> Iterator[str]:
     others = [
-        each.measure.name
-        for each in measures[1:]
-        if best is not None and each.best is not None and each.best.system != best.system
+        each.measure.name for each in measures if each.best is not None and each.best.system != best
     ]
-    if best is not None and others:
-        named = title_of(best.system)
-        yield f"That {named} is best on {_list(others)}: another has the best mean there."
-    if len(measures) > 1:
-        yield "Anything about all measures together: p values are corrected within each measure."
+    if others:
+        yield f"That {title_of(best)} is best on {_list(others)}: another has the best mean there."
 
 
 def _thin(results: Results, target: MeasureAnalysis) -> Iterator[str]:
@@ -304,9 +295,6 @@ def _thin(results: Results, target: MeasureAnalysis) -> Iterator[str]:
         yield "How much training with another seed changes: there is one seed."
     else:
         yield "What another seed or training set would give: intervals are over queries alone."
-
-
-def _stopped(results: Results) -> Iterator[str]:
     stopped = results.stopped_at_once()
     if stopped:
         yield (

@@ -87,7 +87,7 @@ def analyse(
         tukey,
         measures,
         verdict(measures[0], results, level),
-        not_established(results, measures, margin, level),
+        tuple(not_established(results, measures, margin, level)),
     )
 
 
@@ -108,9 +108,10 @@ def paired(results: Results, measure: str) -> Paired:
     whole = finite[present][:, :, complete].all(axis=2)
     n_queries = max(int(complete.sum()), 1)
     by_seed = np.where(whole, known[:, :, complete].sum(axis=2) / n_queries, np.nan)
+    systems = np.arange(len(results.systems))
     return Paired(
-        tuple(system for system, there in zip(results.systems, present, strict=True) if there),
-        tuple(system for system, there in zip(results.systems, present, strict=True) if not there),
+        tuple(results.systems[at] for at in systems[present]),
+        tuple(results.systems[at] for at in systems[~present]),
         np.ascontiguousarray(table),
         np.flatnonzero(complete),
         int((some & ~complete).sum()),
@@ -205,10 +206,9 @@ def _comparisons(
     differences = (data.table[[*bases]] - data.table[[*bases.values()]]).T
     p_values = flip_p_values(differences, _RESAMPLES, rng)
     corrected = holm(p_values)
-    sign = 1.0 if measure.higher_is_better else -1.0
     found = []
     for column, (i, base) in enumerate(bases.items()):
-        ahead = sign * differences[:, column]
+        ahead = measure.sign * differences[:, column]
         ends = _interval(draws[:, i] - draws[:, base], setting.level)
         spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
         decided: Outcome = "better" if ahead.mean() > 0.0 else "worse"
@@ -245,13 +245,10 @@ def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair
 
 
 def _parts(sizes: IntArray) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    distinct = np.unique(sizes)
-    if len(distinct) > _SLICES:
-        cuts = np.quantile(sizes, np.linspace(0.0, 1.0, _SLICES + 1)[1:-1], method="lower")
-        lasts = np.unique(np.append(cuts, distinct[-1]))
-    else:
-        lasts = distinct
-    first = -np.inf
+    lasts, first = np.unique(sizes), -np.inf
+    if len(lasts) > _SLICES:
+        cuts = np.quantile(sizes, np.linspace(0.0, 1.0, _SLICES + 1)[1:], method="lower")
+        lasts = np.unique(cuts)
     for last in lasts:
         inside = (sizes > first) & (sizes <= last)
         low, high = sizes[inside].min(), sizes[inside].max()
