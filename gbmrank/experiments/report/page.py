@@ -33,16 +33,13 @@ def render(results: Results, analysis: Analysis) -> str:
     view = View.of(results, analysis)
     script = "\n" + (package_files(__package__) / "script.js").read_text(encoding="utf-8")
     known = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    sections = list(_sections(view))
-    links = [el("a", title, href=f"#{name}") for name, title, _ in sections]
+    parts = list(_sections(view))
+    links = [el("a", title, href=f"#{name}") for name, title, _ in parts]
     policy = el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(known))
     body = [
         _top(view),
         el("nav", links, aria_label="Sections"),
-        el(
-            "main",
-            [el("section", el("h2", title), parts, id=name) for name, title, parts in sections],
-        ),
+        el("main", [el("section", el("h2", title), part, id=name) for name, title, part in parts]),
         el("footer", FOOTER),
         Html(f"<script>{script}</script>"),
     ]
@@ -116,13 +113,13 @@ def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
             "with their last value; the dot is the median of the best rounds. The first rounds "
             "are cut off."
         )
-        yield "curves", "Learning curves", [_grid(drawn), _legend(view), _note(about)]
+        yield "curves", "Learning curves", [_grid(drawn), _legend(view), sections.note(about)]
     yield "ties", "Ties and warnings", [sections.tie_table(view), sections.warnings_list(view)]
     theory = (
         "Whether minimising the objective maximises the measure, given enough data: a "
         "statement about the loss, not about these runs. Click a verdict for its reason."
     )
-    parts = [_note(theory), sections.calibration(view)]
+    parts = [sections.note(theory), sections.calibration(view)]
     yield "calibration", "Is the objective right for the measure?", parts
     yield "data", "Data", sections.data_table(view)
     failed = sections.failures(view)
@@ -136,13 +133,13 @@ def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
     yield el("p", view.analysis.verdict)
     if target.comparisons and target.pairs:  # whose p differ
-        yield _note(
+        yield sections.note(
             f"p of the verdict is corrected for {number(len(target.comparisons))} comparisons "
             f"with a baseline (Holm); the table of all {number(len(target.pairs))} pairs below "
             "corrects for every pair (Tukey), so p of the same two systems is usually larger there."
         )
     yield sections.measure_table(view, target)
-    yield _note(
+    yield sections.note(
         f"Small numbers are {level:g}% intervals, each on its own; percentages are of the mean of "
         "the baseline. p is how often a difference as large would arise if both systems were "
         "equal (paired randomisation test). Holm's correction makes it larger the more systems are "
@@ -154,7 +151,7 @@ def _results(view: View) -> Iterator[Child]:
     )
     yield sections.mixed(target)
     if any(each.measure.is_regret for each in view.analysis.measures):
-        yield _note(
+        yield sections.note(
             "Regret is the share of the best possible expected DCG that a ranking loses; it is "
             "known here because the data are synthetic, and 0 is perfect."
         )
@@ -162,7 +159,7 @@ def _results(view: View) -> Iterator[Child]:
     if len(view.analysis.measures) > 1:
         yield el("h3", "All measures")
         yield sections.overview(view)
-        yield _note(
+        yield sections.note(
             "The difference to the baseline is below the mean; \u25b2 better and \u25bc worse "
             "are decided by the corrected test, the best mean is bold."
         )
@@ -183,7 +180,9 @@ def _differences(view: View) -> Iterator[Child]:
     yield _key()
     margin = view.analysis.margin
     if margin > 0.0:
-        yield _note(f"The band is the margin of \u00b1{margin:g} that does not matter in practice.")
+        yield sections.note(
+            f"The band is the margin of \u00b1{margin:g} that does not matter in practice."
+        )
 
 
 def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
@@ -215,7 +214,7 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
         " minus the baseline. Intervals here are not corrected for the number of slices: they "
         "show where to look and are not tests."
     )
-    yield _note([_named(challenger.system), about])
+    yield sections.note([_named(challenger.system), about])
 
 
 def _grid(plots: Iterable[tuple[Html, str]]) -> Html:
@@ -241,7 +240,3 @@ def _key() -> Html:
         swatch = el("svg", circle, viewBox="0 0 10 10", class_=kind, aria_hidden="true")
         items.append(el("li", swatch, word))
     return el("ul", items, class_="legend")
-
-
-def _note(text: Child) -> Html:
-    return el("p", text, class_="note")
