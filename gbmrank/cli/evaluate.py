@@ -32,13 +32,7 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import ConfigError, DataError, MetricError
-from gbmrank.metrics import (
-    BUILTIN_METRICS,
-    TOOLS,
-    AbstractBoundMetric,
-    Ranked,
-    mean_over_queries,
-)
+from gbmrank.metrics import BUILTIN_METRICS, TOOLS, AbstractBoundMetric, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import withhold
 from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list

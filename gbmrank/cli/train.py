@@ -163,10 +163,7 @@ def _trained(
 
 
 def _folded(
-    given: argparse.Namespace,
-    options: dict[str, Any],
-    train: StoredRows,
-    valid: StoredRows | None,
+    given: argparse.Namespace, options: dict[str, Any], train: StoredRows, valid: StoredRows | None
 ) -> GBMRanker:
     """Train on folds, without checkpoints; features stay on disk, but for those of one fold."""
     known: dict[str, Any] = {}

@@ -87,20 +87,20 @@ class Prepared:
 
 def demonstration(settings: Settings) -> Settings:
     """Fill in defaults for the demonstration data."""
-    asked = settings.params is not None or settings.params_for is not None
+    metrics = DEMO_METRICS if settings.metrics is None else settings.metrics
+    if settings.params is not None or settings.params_for is not None:
+        return replace(settings, metrics=metrics)
     backends = settings.backends or installed_backends()
-    return replace(
-        settings,
-        metrics=DEMO_METRICS if settings.metrics is None else settings.metrics,
-        params_for=settings.params_for
-        if asked
-        else {name: booster_named(name).tuning.demonstration for name in backends},
-    )
+    usual = {name: booster_named(name).tuning.demonstration for name in backends}
+    return replace(settings, metrics=metrics, params_for=usual)
 
 
 def prepare(source: Source, settings: Settings) -> Prepared:
     """Validate everything that can be validated before the first training."""
-    metrics = metric_list(_metrics(source) if settings.metrics is None else settings.metrics)
+    usual = DEFAULT_METRICS
+    if "position" in source.data.columns:  # those that can be estimated from clicks
+        usual = TRUTH_METRICS if "truth" in source.data.columns else CLICK_METRICS
+    metrics = metric_list(usual if settings.metrics is None else settings.metrics)
     chosen = choose_systems(_objectives(source, settings, metrics), settings.backends)
     chosen = _with_given(chosen, list(source.scores))
     for one in chosen.objectives.values():
@@ -138,14 +138,6 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     )
 
 
-def _metrics(source: Source) -> str:
-    """Return the default metrics; for clicks, those that can be estimated from them."""
-    columns = source.data.columns
-    if "position" not in columns:
-        return DEFAULT_METRICS
-    return CLICK_METRICS if "truth" not in columns else TRUTH_METRICS
-
-
 def _objectives(source: Source, settings: Settings, metrics: MetricList) -> Any:
     """Return the objectives, given or default."""
     if settings.objectives is not None:
@@ -165,14 +157,8 @@ def _with_clicks(
 ) -> tuple[Design, tuple[str, ...]]:
     """Add the position bias to the design, if rows have positions."""
     trained = [one for one in design.systems if not one.is_given]
-    clicks, notes = read_log(
-        source,
-        design.folds,
-        design.valid_share,
-        settings.position_bias,
-        settings.clip,
-        trained[0].backend,
-    )
+    how = settings.position_bias, settings.clip, trained[0].backend
+    clicks, notes = read_log(source, design.folds, design.valid_share, *how)
     if clicks is None:
         corrected = next((one for one in trained if correction_of(one.objective)[0]), None)
         if corrected is not None:

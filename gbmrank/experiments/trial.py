@@ -80,10 +80,8 @@ def _timed(source: Source, design: Design, task: Task) -> tuple[float, float]:
     own = Native(booster_named(task.system.backend).tuning.baselines[0])
     plan = replace(plan_of(design, task), objective=own, rounds=_TIMED, early_stopping=None)
     split = split_of(source, design, task)
-    learned, valid = (
-        part_of(source, split.train),
-        _validation(source, design, task.fold, split.valid),
-    )
+    learned = part_of(source, split.train)
+    valid = _validation(source, design, task.fold, split.valid)
     plan = replace(plan, metric=_defined(design, valid.data))
     times = [time.perf_counter()]
     train(plan, learned, {_VALID: valid}, lambda _: times.append(time.perf_counter()))
@@ -195,7 +193,8 @@ def check_tuner(tuner: str) -> None:
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
     split = split_of(source, design, task)
     if task.system.is_given:
-        return _given_run(source, design, task, split)
+        given = source.scores[task.system.objective][_rows(source.data.groups, split.test)[0]]
+        return Run(**task._asdict(), **_judgement(source, design, split.test, given))
     both = np.sort(np.concatenate([split.train, split.valid]))
     queries = both if is_folded(task.system.objective) else split.train
     learned = _learned(source, design, task, queries)
@@ -213,10 +212,12 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
             "the smallest leaves",
             NoProgressWarning,
         )
+    found = trained.history.get(_VALID, {})  # without metrics that are undefined there
+    rounds = max(map(len, found.values()), default=0)
     return Run(
         **task._asdict(),
         **judgement,
-        history=_history(design, trained),
+        history={name: found.get(name, [math.nan] * rounds) for name in design.metrics},
         best_round=trained.best_round,
         seconds=seconds,
         params=params,
@@ -243,13 +244,6 @@ def _validation(source: Source, design: Design, fold: int, queries: IntArray) ->
     return part
 
 
-def _given_run(source: Source, design: Design, task: Task, split: Split) -> Run:
-    """Evaluate given scores on the test queries."""
-    rows, _ = _rows(source.data.groups, split.test)
-    scores = source.scores[task.system.objective][rows]
-    return Run(**task._asdict(), **_judgement(source, design, split.test, scores))
-
-
 def _judgement(
     source: Source, design: Design, queries: IntArray, scores: FloatArray
 ) -> dict[str, Any]:
@@ -265,10 +259,7 @@ def _judgement(
 
 
 def _trained(
-    design: Design,
-    task: Task,
-    parts: tuple[Part, Part],
-    on_round: Callable[[int], None] | None,
+    design: Design, task: Task, parts: tuple[Part, Part], on_round: Callable[[int], None] | None
 ) -> tuple[Trained, dict[str, Any]]:
     """Train once, or once per setting in tuning, and keep the best on the validation set."""
     learned, valid = parts
@@ -290,14 +281,13 @@ def _trained(
 
     if not design.tune:
         return attempt({})[1]
-    tried = candidates(
-        task.system.backend,
-        design.fixed_params(task.system),
-        budget=design.tune,
-        tuner=design.tuner,
-        stream=(task.seed, task.fold),
-    )
-    return best_of(tried, attempt)
+    how: dict[str, Any] = {
+        "budget": design.tune,
+        "tuner": design.tuner,
+        "stream": (task.seed, task.fold),
+    }
+    asked = design.fixed_params(task.system)
+    return best_of(candidates(task.system.backend, asked, **how), attempt)
 
 
 def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> None:
@@ -324,23 +314,14 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
 def _defined(design: Design, data: RankingData) -> MetricList:
     """Return the metrics that are defined on the validation queries, and always the target."""
     data = replace(data, weight=None)
-    metrics = [
-        one
-        for one in metrics_callback(list(design.metrics))
-        if design.clicks is None or one.measure.linear  # others need the truth
-    ]
+    metrics = list(metrics_callback(list(design.metrics)))
+    if design.clicks is not None:  # others need the truth
+        metrics = [one for one in metrics if one.measure.linear]
     flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
     bound = [bind_metric(one.measure, data) for one in metrics]
     known = [not np.isnan(one.score(flat.prepare(one.depth))) for one in bound]
     known[0] = True
     return MetricList([one for one, kept in zip(metrics, known, strict=True) if kept])
-
-
-def _history(design: Design, trained: Trained) -> dict[str, list[float]]:
-    """Return the values on the validation queries; NaN if undefined."""
-    found = trained.history.get(_VALID, {})
-    rounds = max(map(len, found.values()), default=0)
-    return {name: found.get(name, [math.nan] * rounds) for name in design.metrics}
 
 
 def _values(
@@ -367,14 +348,10 @@ def _values(
 def _data_of(source: Source, queries: IntArray) -> tuple[IntArray, RankingData]:
     """Return row numbers, and labels, weights and further columns of some queries."""
     rows, sizes = _rows(source.data.groups, queries)
-    whole = source.data
-    data = RankingData(
-        whole.labels[rows],
-        Groups.from_sizes(sizes, len(rows)),
-        None if whole.weight is None else whole.weight[rows],
-        columns={name: column[rows] for name, column in whole.columns.items()},
-    )
-    return rows, data
+    whole, groups = source.data, Groups.from_sizes(sizes, len(rows))
+    weight = None if whole.weight is None else whole.weight[rows]
+    columns = {name: column[rows] for name, column in whole.columns.items()}
+    return rows, RankingData(whole.labels[rows], groups, weight, columns=columns)
 
 
 def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
@@ -387,21 +364,20 @@ def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
 def _texts(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return warnings, each once and on one line."""
     kinds = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
-    kept = [one for one in caught if not issubclass(one.category, kinds)]
-    lines = (" ".join(_XGBOOST_PLACE.sub("", str(one.message)).split()) for one in kept)
-    named = zip(kept, lines, strict=True)
-    return tuple(dict.fromkeys(f"{one.category.__name__}: {line}" for one, line in named))
+    found: dict[str, None] = {}
+    for one in caught:
+        if not issubclass(one.category, kinds):
+            line = " ".join(_XGBOOST_PLACE.sub("", str(one.message)).split())
+            found[f"{one.category.__name__}: {line}"] = None
+    return tuple(found)
 
 
 def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
     rng = np.random.default_rng([*stream, 2])
     yield {}
     for _ in range(budget - 1 if space else 0):
-        shares = rng.random(len(space))
-        yield {
-            name: bounds.at(float(share))
-            for (name, bounds), share in zip(space.items(), shares, strict=True)
-        }
+        shares = dict(zip(space, rng.random(len(space)).tolist(), strict=True))
+        yield {name: space[name].at(share) for name, share in shares.items()}
 
 
 def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
@@ -413,11 +389,8 @@ def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) ->
     yield {}
     for _ in range(budget - 1 if space else 0):
         trial = study.ask()
-        tried = {
-            name: (trial.suggest_int if bounds.whole else trial.suggest_float)(
-                name, bounds.low, bounds.high, log=True
-            )
-            for name, bounds in space.items()
-        }
-        value = yield tried
-        study.tell(trial, value)
+        tried = {}
+        for name, bounds in space.items():
+            suggest = trial.suggest_int if bounds.whole else trial.suggest_float
+            tried[name] = suggest(name, bounds.low, bounds.high, log=True)
+        study.tell(trial, (yield tried))

@@ -24,12 +24,7 @@ from gbmrank.experiments.report.markup import (
     table,
 )
 from gbmrank.experiments.results import Results, System
-from gbmrank.experiments.statistics.analysis import (
-    Analysis,
-    Comparison,
-    Interval,
-    MeasureAnalysis,
-)
+from gbmrank.experiments.statistics.analysis import Analysis, Comparison, Interval, MeasureAnalysis
 from gbmrank.experiments.statistics.estimates import Paired, paired
 from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
 from gbmrank.experiments.systems import title_of
@@ -52,10 +47,7 @@ _FACTS = {
     "given_scores": "Given scores",
 }
 _LARGEST = 3_000_000  # bytes of the largest embedded file
-_INSIDE = {
-    "per_query.csv": "values per query, as CSV",
-    "results.json": "all measurements, as JSON",
-}
+_INSIDE = {"per_query.csv": "values per query, as CSV", "results.json": "all measurements, as JSON"}
 
 
 @final

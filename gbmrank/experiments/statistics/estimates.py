@@ -192,11 +192,7 @@ def _summaries(data: Paired, draws: FloatArray, level: float) -> tuple[Summary, 
 
 
 def _comparisons(
-    measure: Measure,
-    data: Paired,
-    draws: FloatArray,
-    setting: _Setting,
-    rng: np.random.Generator,
+    measure: Measure, data: Paired, draws: FloatArray, setting: _Setting, rng: np.random.Generator
 ) -> tuple[Comparison, ...]:
     known = {system: i for i, system in enumerate(data.systems)}
     against = (setting.results.compared_with(system) for system in data.systems)
