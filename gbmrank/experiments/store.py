@@ -220,15 +220,7 @@ def results_to_json(results: Results) -> dict[str, Any]:
         **_fields(results),
         "measures": [measure._asdict() for measure in results.measures],
         "queries": {name: column.tolist() for name, column in _fields(queries).items()},
-        "runs": [
-            {
-                **_run_to_json(run),
-                "queries": run.queries.tolist(),
-                "values": {name: _numbers(values) for name, values in run.values.items()},
-                "tied": _numbers(run.tied),
-            }
-            for run in results.runs
-        ],
+        "runs": [{**_run_to_json(run), **_arrays_to_json(run)} for run in results.runs],
         "verdicts": [
             {"objective": objective, "measure": measure, **verdict}
             for (objective, measure), verdict in results.verdicts.items()
@@ -333,16 +325,13 @@ def _fields(data: Any) -> dict[str, Any]:
 
 def _document_from_json(read: dict[str, Any]) -> Results:
     queries, verdicts = read["queries"], read["verdicts"]
+    counts = {name: np.array(queries[name], dtype=np.int64) for name in ("sizes", "relevant")}
     made: dict[str, Any] = {
         "systems": tuple(System(*pair) for pair in read["systems"]),
         "measures": tuple(Measure(**one) for one in read["measures"]),
         "baseline": System(*read["baseline"]),
         "baselines": tuple(System(*pair) for pair in read.get("baselines", ())),  # 0.1 has none
-        "queries": Queries(
-            ids=np.array(queries["ids"], dtype=np.str_),
-            sizes=np.array(queries["sizes"], dtype=np.int64),
-            relevant=np.array(queries["relevant"], dtype=np.int64),
-        ),
+        "queries": Queries(ids=np.array(queries["ids"], dtype=np.str_), **counts),
         "runs": tuple(map(_run_from_json, read["runs"])),
         "verdicts": {(one.pop("objective"), one.pop("measure")): one for one in verdicts},
     }
@@ -355,6 +344,11 @@ def _run_to_json(run: Run) -> dict[str, Any]:
     about = {name: one for name, one in _fields(run).items() if name not in _ARRAYS}
     history = {name: _numbers(values) for name, values in run.history.items()}
     return {**about, "history": history, "params": dict(run.params)}
+
+
+def _arrays_to_json(run: Run) -> dict[str, Any]:
+    values = {name: _numbers(values) for name, values in run.values.items()}
+    return {"queries": run.queries.tolist(), "values": values, "tied": _numbers(run.tied)}
 
 
 def _run_from_json(read: Mapping[str, Any]) -> Run:

@@ -1,7 +1,7 @@
 """Summary of a comparison: a table with one row per system, and caveats."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from gbmrank.experiments.statistics.analysis import (
     Comparison,
     Interval,
     MeasureAnalysis,
-    Summary,
 )
 from gbmrank.experiments.systems import title_of
 
@@ -67,15 +66,13 @@ def _wins(target: MeasureAnalysis, analysis: Analysis, lead: System) -> str:
             f"{title_of(lead)}, the baseline, has the best mean {name}, {mean:.4f}: no system is "
             f"better, {worse} of {len(target.comparisons)} are worse."
         )
-    size = (
-        f"{mean:.4f}, {_gap(target, compared, analysis.level)}, corrected p {_p(compared.p_holm)}"
-    )
+    gap, p = _gap(target, compared, analysis.level), _p(compared.p_holm)
+    size = f"{mean:.4f}, {gap}, corrected p {p}"
     if compared.outcome != "better":
         return f"No winner on {name}: {title_of(lead)} has the best mean, {size}."
-    best = target.best
     more = ""
-    if best is not None and best.system != lead:
-        more = f" {title_of(best.system)} has a better mean, but no established lead."
+    if target.best is not None and target.best.system != lead:
+        more = f" {title_of(target.best.system)} has a better mean, but no established lead."
     return f"{title_of(lead)} wins on {name}: {size}.{more}"
 
 
@@ -118,21 +115,16 @@ def _spent(results: Results, system: System) -> tuple[float, float] | None:
 
 def summary_table(results: Results, analysis: Analysis) -> Table:
     """Return one row per system, the best on the target first, failed ones last."""
-    target, *others = analysis.measures
+    target, *others = (one.measure for one in analysis.measures)
+    sides = ["" if one.higher_is_better else " (lower is better)" for one in others]
     head = [
-        "system",
-        f"{target.measure.name} [{100 * analysis.level:g}%]",
-        "difference to baseline",
-        "p (Holm)",
-        *(
-            one.measure.name + ("" if one.measure.higher_is_better else " (lower is better)")
-            for one in others
-        ),
-        "calibrated",
-        "rounds",
-        "s/run",
+        *("system", f"{target.name} [{100 * analysis.level:g}%]", "difference to baseline"),
+        *("p (Holm)", *(f"{one.name}{side}" for one, side in zip(others, sides, strict=True))),
+        *("calibrated", "rounds", "s/run"),
     ]
-    rows = [_row(results, analysis, system) for system in target.ranked(results.systems)]
+    rows = [
+        _row(results, analysis, system) for system in analysis.measures[0].ranked(results.systems)
+    ]
     return Table(head, rows, "<" + ">" * (len(head) - 1))
 
 
@@ -171,12 +163,10 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
 
 def footnotes(results: Results) -> list[str]:
     """Return what the star in the table means, and regret where it is shown."""
-    others = {one: results.compared_with(one) for one in results.baselines[1:]}
-    told = [
-        f"; {title_of(one)} is compared with {title_of(other)}"
-        for one, other in others.items()
-        if other is not None
-    ]
+    told = []
+    for one in results.baselines[1:]:
+        if (other := results.compared_with(one)) is not None:
+            told.append(f"; {title_of(one)} is compared with {title_of(other)}")
     star = f"* baseline of its booster{''.join(told)}" if told else "* baseline"
     return [star, _DEFINITION] if any(one.is_regret for one in results.measures) else [star]
 
@@ -195,18 +185,17 @@ def regret_sentence(analysis: Analysis) -> str | None:
     known = [one for one in (found.summaries if found else ()) if not math.isnan(one.mean)]
     if found is None or len(known) < 2:
         return None
-    best, worst = min(known, key=lambda one: one.mean), max(known, key=lambda one: one.mean)
+    ends = min(known, key=lambda one: one.mean), max(known, key=lambda one: one.mean)
+    lost = [
+        f"{100 * one.mean:.1f}% ({100 * one.interval.low:.1f} to {100 * one.interval.high:.1f})"
+        for one in ends
+    ]
     k = found.measure.name.partition("@")[2]
+    best, worst = (title_of(one.system) for one in ends)
     return (
-        f"The truth is known here: of the best possible expected DCG@{k}, "
-        f"{title_of(best.system)} loses {_percent(best)} and {title_of(worst.system)} "
-        f"{_percent(worst)}."
+        f"The truth is known here: of the best possible expected DCG@{k}, {best} loses {lost[0]} "
+        f"and {worst} {lost[1]}."
     )
-
-
-def _percent(one: Summary) -> str:
-    ends = f"{100 * one.interval.low:.1f} to {100 * one.interval.high:.1f}"
-    return f"{100 * one.mean:.1f}% ({ends})"
 
 
 def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
@@ -264,27 +253,22 @@ def _about_queries(results: Results, target: MeasureAnalysis) -> Iterator[str]:
 
 
 def _about_ties(runs: Mapping[System, Sequence[Run]]) -> Iterator[str]:
-    shares = {
-        system: float(np.mean([run.tied.mean() for run in own if _judged(run)]))
-        for system, own in runs.items()
-        if any(map(_judged, own))
-    }
-    many = {system: share for system, share in shares.items() if share > _MANY_TIES}
+    many = []
+    for system, own in runs.items():
+        good = [run for run in own if run.error is None and not is_constant(run)]
+        shares = [float(run.tied.mean()) for run in good if len(run.tied)]
+        if shares and (share := float(np.mean(shares))) > _MANY_TIES:
+            many.append(f"{system} {100 * share:.0f}%")
     if many:
-        listed = ", ".join(f"{system} {100 * share:.0f}%" for system, share in many.items())
+        listed = ", ".join(many)
         yield f"pairs of a query with equal scores (averaged over their orderings): {listed}"
-
-
-def _judged(run: Run) -> bool:
-    return run.error is None and len(run.tied) > 0 and not is_constant(run)
 
 
 def _about_runs(runs: Sequence[Run], settings: Any) -> Iterator[str]:
     good = [run for run in runs if run.error is None]
-    failures = dict.fromkeys(run.error for run in runs if run.error is not None)
-    for error in failures:
-        times = sum(run.error == error for run in runs)
-        yield f"{times} of {len(runs)} runs failed: {str(error).splitlines()[0]}"
+    failures = Counter(run.error for run in runs if run.error is not None)
+    for error, times in failures.items():
+        yield f"{times} of {len(runs)} runs failed: {error.splitlines()[0]}"
     constant = sum(is_constant(run) for run in good)
     if constant:
         yield f"constant scores in {constant} of {len(good)} runs: nothing was learned"

@@ -61,10 +61,8 @@ def find_baseline(systems: Sequence[System], given: str | None) -> System:
     """
     if given is None:
         production = [one for one in systems if one.is_given]
-        if production:
-            return production[0]
         native = [one for one in systems if one.objective.startswith(PREFIX)]
-        return (native or list(systems))[0]
+        return (production or native or list(systems))[0]
     wanted = " ".join(given.split())
     found = [one for one in systems if wanted in (str(one), one.objective)]
     if not found:
@@ -185,22 +183,22 @@ def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
     how, minimised = split_name(given) if isinstance(given, str) else (None, given)
     one = ranking_objective(minimised)
     name = " ".join(minimised.split()) if isinstance(minimised, str) else str(one)
-    _check_natives(one)
+    for native in _natives(one):
+        if not any(native.name in _own(booster) for booster in BOOSTERS):
+            near = near_native(native.name)
+            hint = "" if near is None else f"did you mean {near}? "
+            raise UnknownNameError(f"no booster has {str(native)!r}; {hint}{native_lists()}")
     if isinstance(one, Native):
         name = str(one)
     elif any(held_preferences(each.template) for each in objectives_in(one)):
         raise ConfigError(
             f"{name} has preferences between rows, which folds cannot use; give labels"
         )
-    elif (
-        isinstance(given, Objective) and ranking_objective(name) != given
-    ):  # runs are given its text
+    elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get the text
         raise ConfigError(f"{name} now refers to another objective; give yours a new name")
-    if how is None:
-        return None, name, one
     if how == DEBIASED:
         check_correction(how, one)
-    return how, f"{how}:{name}", one
+    return how, name if how is None else f"{how}:{name}", one
 
 
 def _own(booster: Booster) -> tuple[str, ...]:
@@ -211,14 +209,6 @@ def _own(booster: Booster) -> tuple[str, ...]:
 def _natives(one: Objective | Native | Committee) -> tuple[Native, ...]:
     members = one.members if isinstance(one, Committee) else (one,)
     return tuple(each for each in members if isinstance(each, Native))
-
-
-def _check_natives(one: Objective | Native | Committee) -> None:
-    for native in _natives(one):
-        if not any(native.name in _own(booster) for booster in BOOSTERS):
-            near = near_native(native.name)
-            hint = "" if near is None else f"did you mean {near}? "
-            raise UnknownNameError(f"no booster has {str(native)!r}; {hint}{native_lists()}")
 
 
 def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:
