@@ -42,9 +42,8 @@ def run(given: argparse.Namespace) -> int:
     """Write the files and print the next steps."""
     from gbmrank import __version__
 
-    own = given.name.replace("-", "_").removeprefix("gbmrank_")
-    _check_name(given.name, own)
-    _check_free(given.name, own, given.kind)
+    module = given.name.replace("-", "_")
+    _check(given.name, module.removeprefix("gbmrank_"), given.kind)
     target = Path(given.folder) / given.name
     if target.exists():
         raise ParameterError(f"{target} already exists; choose another name or --folder")
@@ -54,7 +53,6 @@ def run(given: argparse.Namespace) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         written.append(str(file))
-    module = given.name.replace("-", "_")
     lines = [
         f"wrote {len(written)} files to {target}",
         "next:",
@@ -93,7 +91,8 @@ def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
     return made
 
 
-def _check_name(name: str, own: str) -> None:
+def _check(name: str, own: str, kind: str) -> None:
+    """Reject a name that is not one, or that gbmrank or another distribution registers."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"the name of a plugin must be lower-case letters, digits and '-', such as "
@@ -102,10 +101,6 @@ def _check_name(name: str, own: str) -> None:
     if keyword.iskeyword(own) or not own[:1].isalpha():
         what = "is a Python keyword" if keyword.iskeyword(own) else "does not begin with a letter"
         raise ParameterError(f"{name!r} registers {own!r}, which {what}; choose another name")
-
-
-def _check_free(name: str, own: str, kind: str) -> None:
-    """Reject a name that gbmrank or another distribution already registers."""
     registry = _REGISTRIES[kind]
     if own not in registry:
         return

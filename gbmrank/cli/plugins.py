@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print plugins with their status; the exit code of doctor is 2 when one is broken."""
     load = given.action == "doctor"
-    found = [(entry, _status(entry, load), clash) for entry, clash in _plugins()]
+    found = [
+        (entry, _loaded(entry) if load else entry.status, clash) for entry, clash in _plugins()
+    ]
     bad = unreadable()
     broken = bool(bad) or any(status.state == "broken" for _, status, _ in found)
     rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
@@ -57,18 +59,14 @@ def _plugins() -> Iterator[tuple[Entry[Any], str]]:
                 yield entry, ", ".join(str(one.origin) for one in entries if one is not entry)
 
 
-def _status(entry: Entry[Any], load: bool) -> Status:
-    if not load:
-        return entry.status
-    status = entry.try_load()
-    return _compiled(entry) if status.state == "ok" and entry.kind == LOSSES.kind else status
-
-
-def _compiled(entry: Entry[Any]) -> Status:
-    """Use a loss once on two rows, which compiles it."""
+def _loaded(entry: Entry[Any]) -> Status:
+    """Load a plugin, and use a loss once on two rows, which compiles it."""
     from gbmrank.api import objective
     from gbmrank.cli.arguments import objective_with
 
+    status = entry.try_load()
+    if status.state != "ok" or entry.kind != LOSSES.kind:
+        return status
     try:
         with contextlib.redirect_stdout(sys.stderr):
             text = objective_with(f"{entry.origin.distribution}:{entry.name}")
@@ -76,7 +74,7 @@ def _compiled(entry: Entry[Any]) -> Status:
                 objective(text).loss([1, 0], [0.0, 0.0])
     except Exception as error:  # a plugin may do anything
         return Status("broken", error)
-    return Status("ok")
+    return status
 
 
 def _row(entry: Entry[Any], status: Status, clash: str) -> dict[str, object]:
@@ -109,14 +107,10 @@ def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:
     rows = [[entry.name, entry.kind, str(entry.origin), status.state] for entry, status, _ in found]
     parts = [table(["name", "kind", "from", "status"], rows)]
     parts += [_explained(entry, status) for entry, status, _ in found if status.cause is not None]
-    parts += [
-        clean(
-            f"{entry.name}: {clash} also has this {entry.kind}; use "
-            f"{entry.origin.distribution}:{entry.name}"
-        )
-        for entry, _, clash in found
-        if clash
-    ]
+    for entry, _, clash in found:
+        use = f"{entry.origin.distribution}:{entry.name}"
+        if clash:
+            parts.append(clean(f"{entry.name}: {clash} also has this {entry.kind}; use {use}"))
     if load:
         parts.append(f"the plugin contract of this gbmrank is version {API_VERSION}")
     return "\n\n".join(parts)
@@ -134,12 +128,10 @@ def _place(cause: BaseException | None) -> list[str]:
     if isinstance(cause, SyntaxError) and cause.filename:
         return [f"  {cause.filename}:{cause.lineno}: {(cause.text or '').strip()}"]
     frames = traceback.extract_tb(None if cause is None else cause.__traceback__)
-    theirs = [
-        frame
-        for frame in frames
-        if "importlib" not in frame.filename and "/gbmrank/" not in frame.filename
-    ]
-    return [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in theirs[-1:]]
+    for frame in reversed(frames):
+        if "importlib" not in frame.filename and "/gbmrank/" not in frame.filename:
+            return [f"  {frame.filename}:{frame.lineno}: {frame.line}"]
+    return []
 
 
 def _advice(cause: BaseException | None) -> str:

@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,40 +124,28 @@ def _trained(
     given: argparse.Namespace, work: Path, train: StoredRows, valid: StoredRows | None
 ) -> GBMRanker:
     options = {
-        "objective": given.objective,
-        "backend": given.backend,
-        "metric": given.metric,
+        **{name: getattr(given, name) for name in ("objective", "backend", "metric", "seed")},
         "n_estimators": given.rounds,
         "early_stopping_rounds": given.early_stopping,
-        "seed": given.seed,
         "n_jobs": given.threads,
         **booster_parameters(given.param),
     }
     if given.folds is not None:
         return _folded(given, options, train, valid)
     schema = Schema.of(train.features, booster_named(given.backend).reads)
+    same = ("objective", "metric", "backend", "rounds", "early_stopping", "seed", "threads")
     plan = training_plan(
-        objective=given.objective,
-        metric=given.metric,
-        backend=given.backend,
-        rounds=given.rounds,
-        early_stopping=given.early_stopping,
+        **{name: getattr(given, name) for name in same},
         params=booster_parameters(given.param),
         columns=schema,
-        seed=given.seed,
-        threads=given.threads,
         keep_best=given.early_stopping is not None,
         names=_NAMES,
     )
+    part = Part(renamed(train.features), train.data)
     sets = {} if valid is None else {"valid": Part(renamed(valid.features), valid.data)}
-    with _progress(given) as report:
-        trained = train_in_parts(
-            plan,
-            Part(renamed(train.features), train.data),
-            sets,
-            Checkpoints(work, given.checkpoint, _key(given)),
-            report,
-        )
+    checkpoints = Checkpoints(work, given.checkpoint, _key(given))
+    with shown(_verbose(given), given.rounds) as report:
+        trained = train_in_parts(plan, part, sets, checkpoints, report)
     return GBMRanker.from_trained(trained, schema, **options)
 
 
@@ -175,7 +162,7 @@ def _folded(
         train.data.labels,
         qid=_ids(train),
         sample_weight=train.data.weight,
-        verbose=False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint,
+        verbose=_verbose(given),
         **known,
     )
 
@@ -197,11 +184,8 @@ def _key(given: argparse.Namespace) -> str:
     return hashlib.sha256(repr((known, files)).encode()).hexdigest()
 
 
-@contextlib.contextmanager
-def _progress(given: argparse.Namespace) -> Iterator[Any]:
-    verbose: Any = False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint
-    with shown(verbose, given.rounds) as report:
-        yield report
+def _verbose(given: argparse.Namespace) -> Any:
+    return False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint
 
 
 def _about(rows: StoredRows) -> str:
