@@ -23,40 +23,30 @@ from gbmrank.data.position_bias import read_positions, utilities_of
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
 from gbmrank.estimators.click_training import ClickTraining
+from gbmrank.experiments.results import DEBIASED, split_name
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import cut, judged
 from gbmrank.objectives import check_takes_bias
 from gbmrank.types import IntArray
 
-DEBIASED = "debiased"
 METHOD = "em"
 """Method that estimates the bias if none is given."""
 _NAIVE = "pairwise(target=identity)"
 _SHOWN = 10  # propensities in a sentence
 
 
-def correction_of(objective: str) -> tuple[str | None, str]:
-    """Split the name of a system into its click correction and its objective.
-
-    >>> correction_of("debiased:native:lambdarank"), correction_of("native:lambdarank")
-    (('debiased', 'native:lambdarank'), (None, 'native:lambdarank'))
-    """
-    how, _, rest = objective.partition(":")
-    return (how.strip(), rest.strip()) if how.strip() == DEBIASED else (None, objective)
-
-
-def check_correction(how: str, one: Objective | Native | Committee) -> None:
-    """Raise unless an objective supports this click correction."""
+def check_correction(one: Objective | Native | Committee) -> None:
+    """Raise unless an objective supports the correction of clicks."""
     if isinstance(one, Objective):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GbmrankWarning)  # every run warns
             check_takes_bias(one.template)
         return
     able = [f"{DEBIASED}:{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased]
-    if f"{how}:{one}" not in able:
+    if f"{DEBIASED}:{one}" not in able:
         raise ConfigError(
-            f"{how}:{one} is not supported. Use {', '.join(able)}, or an objective of gbmrank that "
-            f"supports a position bias, such as {how}:{_NAIVE}"
+            f"{DEBIASED}:{one} is not supported. Use {', '.join(able)}, or an objective of gbmrank "
+            f"that supports a position bias, such as {DEBIASED}:{_NAIVE}"
         )
 
 
@@ -84,7 +74,7 @@ class Clicks:
 
     def training(self, objective: str, fold: int, part: Part) -> Part:
         """Return the training rows of a system, with corrected clicks if it corrects them."""
-        how, minimised = correction_of(objective)
+        how, minimised = split_name(objective)
         position = part.data.columns["position"]
         plain = Part(part.features, replace(part.data, columns={}))
         if how is None:

@@ -13,12 +13,11 @@ from gbmrank.data.files import write_whole
 from gbmrank.data.readers import FileOptions, Header
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning, warn
 from gbmrank.experiments import provenance, summary
-from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
 from gbmrank.experiments.progress import Progress, duration, printable, progress_on
-from gbmrank.experiments.results import Measure, Results, Run
+from gbmrank.experiments.results import DEBIASED, Measure, Results, Run, split_name
 from gbmrank.experiments.sources import Source, further_columns, read_source
 from gbmrank.experiments.splits import time_table
 from gbmrank.experiments.statistics.analysis import Analysis
@@ -382,7 +381,7 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
         audit["split_by_time"] = time_table(source.times, design.folds, design.valid_share)
     k, judged = design.regret_k, chosen.objectives
     if design.clicks is not None:  # no verdicts on uncorrected clicks as labels
-        judged = {name: one for name, one in judged.items() if correction_of(name)[0]}
+        judged = {name: one for name, one in judged.items() if split_name(name)[0] == DEBIASED}
     regret = () if k is None else (Measure(regret_name(k), higher_is_better=False),)
     return Results(
         title=source.title,

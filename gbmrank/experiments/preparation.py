@@ -16,11 +16,11 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.estimators.committee import member_plans
-from gbmrank.experiments.click_logs import click_objectives, correction_of, read_log
+from gbmrank.experiments.click_logs import click_objectives, read_log
 from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.provenance import needs_this_process
-from gbmrank.experiments.results import GIVEN, System
+from gbmrank.experiments.results import DEBIASED, GIVEN, System, split_name
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import check_split, judged
 from gbmrank.experiments.store import PLAN
@@ -160,18 +160,18 @@ def _with_clicks(
     how = settings.position_bias, settings.clip, trained[0].backend
     clicks, notes = read_log(source, design.folds, design.valid_share, *how)
     if clicks is None:
-        corrected = next((one for one in trained if correction_of(one.objective)[0]), None)
-        if corrected is not None:
+        debiased = [one for one in trained if split_name(one.objective)[0] == DEBIASED]
+        if debiased:
             raise ConfigError(
-                f"{corrected} corrects clicks for positions, but none are given; name their column "
-                "(position, --position)"
+                f"{debiased[0]} corrects clicks for positions, but none are given; name their "
+                "column (position, --position)"
             )
         return design, ()
     clicks.check_metrics(metrics)
-    folded = next((one for one in trained if is_folded(one.objective)), None)
-    if folded is not None:
+    folded = [one for one in trained if is_folded(one.objective)]
+    if folded:
         raise ConfigError(
-            f"{folded}: folds are not supported on a log of clicks, whose bias belongs to the "
+            f"{folded[0]}: folds are not supported on a log of clicks, whose bias belongs to the "
             "training queries; leave it out"
         )
     return replace(design, clicks=clicks), notes

@@ -12,9 +12,22 @@ from gbmrank.types import FloatArray, IntArray
 
 GIVEN = "given scores"
 """Backend name of a system whose scores are given, so it is not trained."""
+DEBIASED, CROSSFIT, DISTILLED = "debiased", "crossfit", "distilled"
+"""Ways to train a system, which its name begins with: ``click_logs`` and ``ways``."""
 REGRET = "regret@"
 """Begin of the name of the exact regret as a measure; the cut-off follows."""
 _FEW_ROUNDS = 5
+
+
+def split_name(name: str) -> tuple[str | None, str]:
+    """Split the name of a system into its way of training and its objective.
+
+    >>> split_name("crossfit:native:lambdarank"), split_name("native:lambdarank")
+    (('crossfit', 'native:lambdarank'), (None, 'native:lambdarank'))
+    """
+    how, _, rest = name.partition(":")
+    known = how.strip() in (DEBIASED, CROSSFIT, DISTILLED)
+    return (how.strip(), rest.strip()) if known else (None, name)
 
 
 class System(NamedTuple):

@@ -14,9 +14,8 @@ from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.boosters.supported import BACKENDS, BOOSTERS, booster_named
 from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
 from gbmrank.estimators.committee import default_members
-from gbmrank.experiments.click_logs import DEBIASED, check_correction
-from gbmrank.experiments.results import System
-from gbmrank.experiments.ways import split_name
+from gbmrank.experiments.click_logs import check_correction
+from gbmrank.experiments.results import DEBIASED, System, split_name
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import build, spec_of
@@ -197,7 +196,7 @@ def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
     elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get the text
         raise ConfigError(f"{name} now refers to another objective; give yours a new name")
     if how == DEBIASED:
-        check_correction(how, one)
+        check_correction(one)
     return how, name if how is None else f"{how}:{name}", one
 
 

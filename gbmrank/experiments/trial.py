@@ -23,12 +23,13 @@ from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
+from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.ranker_training import train
 from gbmrank.experiments.design import Design, Task
-from gbmrank.experiments.results import REGRET, Run
+from gbmrank.experiments.results import REGRET, Run, split_name
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
-from gbmrank.experiments.ways import is_folded, models_of, split_name, train_in_folds
+from gbmrank.experiments.ways import folds_of, is_folded, train_in_folds
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
@@ -70,7 +71,8 @@ def seconds_needed(source: Source, design: Design, tasks: Sequence[Task]) -> flo
         if backend not in costs:
             costs[backend] = _timed(source, design, task)
         start, each = costs[backend]
-        models = models_of(task.system.objective, plan_of(design, task))
+        plan = plan_of(design, task)
+        models = len(member_plans(plan, folds_of(task.system.objective, plan)))
         total += models * max(design.tune, 1) * (start + each * design.rounds)
     return total
 
