@@ -223,7 +223,8 @@ def _duplicates(source: Source) -> int:
     rng = np.random.default_rng(0)
     # Two random projections distinguish rows; equal rows have equal projections.
     factors = rng.standard_normal((rows.shape[1], 2))
-    sums = np.nan_to_num(rows, nan=0.5, posinf=1e99, neginf=-1e99) @ factors
+    missing, above, below = rng.standard_normal(3)  # values that no feature has
+    sums = np.nan_to_num(rows, nan=missing, posinf=above, neginf=below) @ factors
     query = groups.spread(np.arange(groups.n_queries))
     order = np.lexsort((sums[:, 1], sums[:, 0], query))
     same = (query[order][1:] == query[order][:-1]) & (sums[order][1:] == sums[order][:-1]).all(1)
