@@ -11,8 +11,8 @@ from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import PREFIX, near_native
 from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, Limits
 from gbmrank.data.readers.text import to_number
-from gbmrank.errors import ConfigError, GbmrankError, UnknownNameError
-from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
+from gbmrank.errors import ConfigError, GbmrankError, PluginError, UnknownNameError
+from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES, Registry
 from gbmrank.registry.composition import build
 
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
@@ -144,10 +144,28 @@ def check_not_native(name: str) -> None:
         )
 
 
+def is_registered(registry: Registry[Any], text: str) -> bool:
+    """Whether a text begins with a registered name, which may be ``distribution:name``.
+
+    >>> is_registered(LOSSES, "gbmrank:logistic(sigma=2)"), is_registered(LOSSES, "ndcg@10")
+    (True, False)
+    """
+    name = re.split(r"[(@]", text, maxsplit=1)[0].strip()
+    if ":" not in name:
+        return name in registry
+    try:
+        registry.get(name)
+    except UnknownNameError:
+        return False
+    except PluginError:  # registered, and broken, which is said where it is used
+        return True
+    return True
+
+
 def check_no_loss(name: str) -> None:
     """Reject a loss where an objective is needed, and say which objective has it."""
-    bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
-    if bare in OBJECTIVES or not (bare in LOSSES or bare in GENERATORS):
+    losses = is_registered(LOSSES, name) or is_registered(GENERATORS, name)
+    if is_registered(OBJECTIVES, name) or not losses:
         return
     found = objective_with(name.strip())
     hint = "" if found is None else f"; try {found}"

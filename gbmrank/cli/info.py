@@ -132,8 +132,7 @@ def _found(name: str, wanted: str | None) -> tuple[str, Any]:
     arguments.check_not_native(name)
     registries = {kind: each for kind, each in _KINDS.items() if wanted in (None, kind)}
     for kind, registry in registries.items():
-        bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
-        if bare in registry or ":" in bare:
+        if arguments.is_registered(registry, name):
             return kind, build(registry, name)
     near = [one for registry in reversed(registries.values()) for one in registry.near(name)]
     there = sorted({known for registry in registries.values() for known in registry})

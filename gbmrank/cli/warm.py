@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gbmrank.cli.arguments import check_no_loss, check_not_native, option
+from gbmrank.cli.arguments import check_no_loss, check_not_native, is_registered, option
 from gbmrank.cli.screen import clean, show
 from gbmrank.errors import GbmrankError, ParameterError
 
@@ -62,7 +62,7 @@ def _call(name: str) -> None:
     from gbmrank.registry.spec import parse_list
 
     check_not_native(name)
-    is_metric = all(spec.name in METRICS for spec in parse_list(name))
+    is_metric = all(is_registered(METRICS, spec.name) for spec in parse_list(name))
     if not is_metric:
         check_no_loss(name)
     made: Any = metric(name) if is_metric else objective(name)
