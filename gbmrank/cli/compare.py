@@ -283,17 +283,17 @@ def _seeds(text: str) -> tuple[int, ...]:
     return plain_seeds(numbers if "," in text else numbers[0])
 
 
-def _params(option: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _params(flag: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return parameters by backend, objective or system; the key of ``--param`` is empty."""
-    form, pattern = _PARAMS[option]
+    form, pattern = _PARAMS[flag]
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         match = pattern.fullmatch(text)
         if match is None or not match["value"].strip():
-            raise ConfigError(f"{option} {text}: the form is {form}=0.05 for example")
+            raise ConfigError(f"{flag} {text}: the form is {form}=0.05 for example")
         own = found.setdefault(" ".join(match["who"].split()), {})
         if match["name"] in own:
-            raise ConfigError(f"{option} {text}: {match['name']} is given twice; leave one out")
+            raise ConfigError(f"{flag} {text}: {match['name']} is given twice; leave one out")
         own[match["name"]] = read_value(match["value"])
     return found
 

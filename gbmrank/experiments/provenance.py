@@ -27,21 +27,13 @@ from gbmrank.experiments.results import GIVEN, Queries, System
 from gbmrank.experiments.sources import Source, scores_key
 from gbmrank.experiments.splits import judged
 from gbmrank.experiments.trial import regret_name
-from gbmrank.registry.catalogue import (
-    LOSSES,
-    METRICS,
-    OBJECTIVES,
-    UTILITIES,
-    list_losses,
-    list_metrics,
-    list_objectives,
-    list_utilities,
-)
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.entry_points import Origin, class_name
 from gbmrank.registry.guards import is_ours
 from gbmrank.theory.verdicts.calibration import calibration_or_unknown
 from gbmrank.types import FloatArray
 
+_REGISTRIES: tuple[Registry[Any], ...] = (LOSSES, METRICS, OBJECTIVES, UTILITIES)
 _LEVELS = 12  # label values that are counted separately
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 _MADE_BY_PYTHON = frozenset(
@@ -145,12 +137,12 @@ def verdicts(
     if regret_k is not None:
         judged_by[regret_name(regret_k)] = f"dcg@{regret_k}"
     found = {}
-    for name, one in objectives.items():
+    shown = ("status", "sentence", "reference", "condition", "constant")
+    for name, measure in itertools.product(objectives, judged_by):
+        one = objectives[name]
         target = one if isinstance(one, Objective) else str(one)
-        for measure, metric in judged_by.items():
-            plain = calibration_or_unknown(target, metric).as_dict()
-            shown = ("status", "sentence", "reference", "condition", "constant")
-            found[name, measure] = {key: plain[key] for key in shown}
+        plain = calibration_or_unknown(target, judged_by[measure]).as_dict()
+        found[name, measure] = {key: plain[key] for key in shown}
     return found
 
 
@@ -170,8 +162,8 @@ def versions() -> dict[str, str]:
 
 def environment(command: str) -> dict[str, Any]:
     """Return command, versions, platform and time of the comparison."""
-    lists = (list_objectives(), list_losses(), list_metrics(), list_utilities())
-    origins = {entry.origin for listed in lists for entry in listed}
+    registered = (found for one in _REGISTRIES for found in one.entries.values())
+    origins = {entry.origin for entries in registered for entry in entries}
     return {
         "command": command,
         "versions": versions(),
@@ -218,8 +210,7 @@ def _label_counts(labels: FloatArray) -> dict[str, int]:
 
 def _duplicates(source: Source) -> int:
     """Count rows that repeat all features of another row of their query."""
-    rows = np.ascontiguousarray(source.X, dtype=np.float64)
-    groups = source.data.groups
+    rows, groups = np.ascontiguousarray(source.X, dtype=np.float64), source.data.groups
     rng = np.random.default_rng(0)
     # Two random projections distinguish rows; equal rows have equal projections.
     factors = rng.standard_normal((rows.shape[1], 2))
@@ -255,7 +246,7 @@ def _external(part: Any) -> Iterator[type]:
 
 def _origin_of(cls: type) -> Origin:
     """Return the plugin of a class; without a version it was registered in this process."""
-    origins = [one.origin_of(cls) for one in (LOSSES, METRICS, OBJECTIVES, UTILITIES)]
+    origins = [one.origin_of(cls) for one in _REGISTRIES]
     return next((one for one in origins if one.version), origins[0])
 
 

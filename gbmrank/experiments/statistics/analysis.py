@@ -148,7 +148,7 @@ def verdict(target: MeasureAnalysis, results: Results, level: float) -> str:
 
 
 def not_established(
-    results: Results, measures: tuple[MeasureAnalysis, ...], margin: float, level: float
+    results: Results, measures: Sequence[MeasureAnalysis], margin: float, level: float
 ) -> Iterator[str]:
     """Yield conclusions that the comparison does not support."""
     target = measures[0]
