@@ -123,8 +123,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     check_split(source.scheme, design.folds)
     design, notes = _with_clicks(source, design, settings, metrics)
     chosen = chosen._replace(notes=(*chosen.notes, *notes))
-    _check_learnable(source)
-    _check_scores(source, design.folds)
+    _check_rows(source, design.folds)
     _check_metrics(source, design, metrics)
     _check_plans(design)
     return Prepared(
@@ -187,8 +186,15 @@ def _with_given(chosen: Chosen, names: Sequence[str]) -> Chosen:
     return chosen._replace(systems=systems)
 
 
-def _check_scores(source: Source, folds: int) -> None:
-    """Raise DataError for scores that are missing on test queries."""
+def _check_rows(source: Source, folds: int) -> None:
+    """Raise if no training query has two different labels, or if test queries lack scores."""
+    smallest, largest = source.label_ends()
+    learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
+    if not (smallest < largest)[learned].any():
+        raise DataError(
+            f"nothing to learn: none of the {int(learned.sum())} training queries has two "
+            "different labels; check the columns of labels and query ids"
+        )
     groups = source.data.groups
     tested = np.zeros(source.n_queries, dtype=bool)
     tested[judged(source.scheme, folds)] = True
@@ -200,17 +206,6 @@ def _check_scores(source: Source, folds: int) -> None:
                 f"query {groups.query_of(int(bad[0]))!r}; leave these queries out, or give rows "
                 "that were not ranked the lowest score"
             )
-
-
-def _check_learnable(source: Source) -> None:
-    """Raise DataError when no training query has two different labels."""
-    smallest, largest = source.label_ends()
-    learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
-    if not (smallest < largest)[learned].any():
-        raise DataError(
-            f"nothing to learn: none of the {int(learned.sum())} training queries has two "
-            "different labels; check the columns of labels and query ids"
-        )
 
 
 def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:

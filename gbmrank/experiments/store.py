@@ -72,7 +72,7 @@ class Store:
         text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
         there = check_folder(folder, resume=resume, force=force)
         if there and resume:
-            _check_same(store.plan(), plan, folder)
+            _check_same(folder, plan)
         elif there:
             store.clear()
         store.runs.mkdir(parents=True, exist_ok=True)
@@ -82,14 +82,6 @@ class Store:
         if not (there and resume):
             write_whole(folder / PLAN, text.encode())
         return store
-
-    def plan(self) -> dict[str, Any]:
-        """Return the plan of the comparison in the folder."""
-        path = self.folder / PLAN
-        try:
-            return _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
-        except (FileNotFoundError, ValueError, RecursionError) as error:
-            raise DataError(f"{path} is damaged ({error}); start over with --force") from error
 
     def clear(self) -> None:
         """Remove only the files of a comparison."""
@@ -294,7 +286,13 @@ def _differences(old: Any, new: Any, name: str = "") -> list[str]:
     return [] if old == new else [f"{name} was {old!r:.160} and is {new!r:.160}"]
 
 
-def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
+def _check_same(folder: Path, new: Mapping[str, Any]) -> None:
+    """Raise if the plan in the folder differs, or is damaged."""
+    path = folder / PLAN
+    try:
+        old = _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
+    except (FileNotFoundError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} is damaged ({error}); start over with --force") from error
     kept = {key: value for key, value in old.items() if key != "schema"}
     known = {key: value for key, value in new.items() if key in kept or key not in _ADDED}
     found = _differences(kept, json.loads(json.dumps(known)))

@@ -218,11 +218,12 @@ def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:
             raise MissingBackendError(f"no booster is installed: pip install 'gbmrank[{extras}]'")
         return there
     names = (given,) if isinstance(given, str) else tuple(given)
+    known = f"known: {', '.join(BACKENDS)}"
     if not names:
-        raise ConfigError(f"backends is empty; known: {', '.join(BACKENDS)}")
+        raise ConfigError(f"backends is empty; {known}")
     for at, name in enumerate(names):
         if name not in BACKENDS:
-            raise UnknownNameError(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}")
+            raise UnknownNameError(f"there is no backend {name!r}; {known}")
         if name in names[:at]:
             raise ConfigError(f"the backend {name!r} is given twice")
         if name not in there:

@@ -181,15 +181,10 @@ def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, 
             best_value, best = value, result
 
 
-def _optuna_itself() -> Any:
+def check_tuner(tuner: str) -> Any:
+    """Return the package of a tuner, if it needs one; raise when it is not installed."""
     missing = "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
-    return import_optional("optuna", missing)
-
-
-def check_tuner(tuner: str) -> None:
-    """Raise when a tuner's package is not installed."""
-    if tuner == "optuna":
-        _optuna_itself()
+    return import_optional("optuna", missing) if tuner == "optuna" else None
 
 
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
@@ -250,14 +245,25 @@ def _judgement(
     source: Source, design: Design, queries: IntArray, scores: FloatArray
 ) -> dict[str, Any]:
     """Return all measures of scores; test queries have equal weight."""
-    data = replace(_data_of(source, queries)[1], weight=None)
+    rows, data = _data_of(source, queries)
+    data = replace(data, weight=None)
     if design.clicks is not None:
         data = design.clicks.judged(data)
-    return {
-        "queries": np.searchsorted(judged(source.scheme, design.folds), queries),
-        "values": _values(source, design, queries, data, scores),
-        "tied": tied_pairs(scores, data.groups),
-    }
+    metrics = metrics_callback(list(design.metrics))
+    bound = [bind_metric(one.measure, data) for one in metrics]
+    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
+    values = {}
+    for one, state in zip(metrics, bound, strict=True):
+        found = state.per_query(ranked)
+        fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty, math.nan)
+        values[str(one)] = np.where(np.isnan(found), fill, found)
+    if design.regret_k is not None and source.gain is not None:
+        # The expected DCG of a ranking is its DCG with expected gains for labels.
+        exact = metrics_callback(f"ndcg(gain=linear)@{design.regret_k}")[0]
+        reached = exact.per_query(source.gain[rows], scores, group=data.groups.sizes)
+        values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
+    numbers = np.searchsorted(judged(source.scheme, design.folds), queries)
+    return {"queries": numbers, "values": values, "tied": tied_pairs(scores, data.groups)}
 
 
 def _trained(
@@ -326,27 +332,6 @@ def _defined(design: Design, data: RankingData) -> MetricList:
     return MetricList([one for one, kept in zip(metrics, known, strict=True) if kept])
 
 
-def _values(
-    source: Source, design: Design, queries: IntArray, data: RankingData, scores: FloatArray
-) -> dict[str, FloatArray]:
-    """Return one value per measure and query."""
-    metrics = metrics_callback(list(design.metrics))
-    bound = [bind_metric(one.measure, data) for one in metrics]
-    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
-    values = {}
-    for one, state in zip(metrics, bound, strict=True):
-        found = state.per_query(ranked)
-        fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty, math.nan)
-        values[str(one)] = np.where(np.isnan(found), fill, found)
-    if design.regret_k is not None and source.gain is not None:
-        # The expected DCG of a ranking is its DCG with expected gains for labels.
-        exact = metrics_callback(f"ndcg(gain=linear)@{design.regret_k}")[0]
-        rows, sizes = _rows(source.data.groups, queries)
-        reached = exact.per_query(source.gain[rows], scores, group=sizes)
-        values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
-    return values
-
-
 def _data_of(source: Source, queries: IntArray) -> tuple[IntArray, RankingData]:
     """Return row numbers, and labels, weights and further columns of some queries."""
     rows, sizes = _rows(source.data.groups, queries)
@@ -383,7 +368,7 @@ def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) ->
 
 
 def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
-    optuna = _optuna_itself()
+    optuna = check_tuner("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))
