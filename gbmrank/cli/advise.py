@@ -142,9 +142,8 @@ def _closing(name: str, measure: "AbstractMetric", rows: Sequence["Advice"]) -> 
     lines = [_advice(name, measure, rows)]
     if rows[0].proven and rows[0].verdict.constant is not None:
         bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
-        lines.append(
-            filled(f"c is the constant in the bound {bound}, with the sums of the formulas.")
-        )
+        about = f"c is the constant in the bound {bound}, with the sums of the formulas."
+        lines.append(filled(about))
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
     if not rows[0].proven and shown is not None:
         lines += ["", "A distribution that shows it:", clean(shown.verdict.counterexample)]

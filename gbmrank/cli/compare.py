@@ -275,11 +275,10 @@ def _bias(text: str | None) -> PositionBias | str | None:
 
 def _seeds(text: str) -> tuple[int, ...]:
     try:
-        numbers = tuple(whole(part) for part in text.split(","))
+        numbers = tuple(map(whole, text.split(",")))
     except argparse.ArgumentTypeError:
-        raise ConfigError(
-            f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
-        ) from None
+        about = "--seeds is a number of seeds or a list such as 0,1,2"
+        raise ConfigError(f"{about}; got {text!r}") from None
     return plain_seeds(numbers if "," in text else numbers[0])
 
 
@@ -337,16 +336,14 @@ def _findings(found: Comparison) -> list[str]:
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:
     from gbmrank import __version__
 
+    about = ("system", "seed", "fold", "error")
     return {
         "schema": _SCHEMA,
         "gbmrank": __version__,
         "title": found.results.title,
         "files": files,
         "runs": len(found.results.runs),
-        "failed": [
-            {"system": list(run.system), "seed": run.seed, "fold": run.fold, "error": run.error}
-            for run in found.results.failed
-        ],
+        "failed": [{name: getattr(run, name) for name in about} for run in found.results.failed],
         "columns": found.results.audit["columns"],
         "verdict": list(found.verdict),
         "notes": list(found.notes),

@@ -87,10 +87,8 @@ def run(given: argparse.Namespace) -> int:
     facts["verdicts"] = _verdicts(part) if isinstance(part, AbstractObjective) else None
     lines = [_page(facts), *(f"\n{bold(name)}\n{_draw(curves)}" for name, curves in panels)]
     if any(given.name in booster.native for booster in BOOSTERS):
-        lines += [
-            "",
-            f"To train the booster's own objective of this name, use {PREFIX}{given.name}.",
-        ]
+        own = f"{PREFIX}{given.name}"
+        lines += ["", f"To train the booster's own objective of this name, use {own}."]
     if isinstance(part, AbstractMetric):
         lines += ["", f"gbmrank advise {clean(given.name)} says which objectives suit it."]
     return show(given, {"schema": "gbmrank.info/1", **facts}, "\n".join(lines))
@@ -176,10 +174,8 @@ def _measured(part: Any) -> dict[str, Any]:
     if not isinstance(part, AbstractLoss) or part.pair_form == "difference":
         return {}
     shape = item_shape(part)
-    found: dict[str, Any] = {
-        "strictly proper": shape.proper and part.differentiable,
-        "link": "none" if shape.rate is None else f"sigmoid({shape.rate:g} v)",
-    }
+    link = "none" if shape.rate is None else f"sigmoid({shape.rate:g} v)"
+    found: dict[str, Any] = {"strictly proper": shape.proper and part.differentiable, "link": link}
     if np.isfinite(shape.least_weight):
         found["least weight w(c)"] = float(f"{shape.least_weight:.6g}")
     if part.pair_form == "margin":
@@ -248,35 +244,29 @@ def _panels(loss: AbstractLoss) -> list[tuple[str, list[Curve]]]:
         curves = zip(("value", "slope", "curvature"), _sampled(loss, loss.kappa), strict=True)
         panels.append(("loss of a pair, by margin", list(curves)))
     if loss.kappa is not loss.partials[0] or not panels:
-        useful, useless = (_sampled(loss, each)[0] for each in loss.partials)
-        partials = [("useful item", useful), ("useless item", useless)]
+        values = [_sampled(loss, each)[0] for each in loss.partials]
+        partials = list(zip(("useful item", "useless item"), values, strict=True))
         panels.append(("losses of single items, by score", partials))
     return panels
 
 
 def _page(facts: dict[str, Any]) -> str:
-    lines = [
-        bold(clean(f"{facts['kind'].upper()} {facts['text']}")),
-        clean(facts["about"]),
-        "",
-        f"formula    {clean(facts['formula'])}",
-    ]
-    lines += [
-        f"{name:<9}  {clean(facts[name])}" for name in ("loss", "cost", "reference") if facts[name]
-    ]
+    lines = [bold(clean(f"{facts['kind'].upper()} {facts['text']}")), clean(facts["about"]), ""]
+    rows = ("formula", "loss", "cost", "reference")
+    lines += [f"{name:<9}  {clean(facts[name])}" for name in rows if facts[name]]
     lines += ["", bold("PARAMETERS")] if facts["parameters"] else []
     lines += [f"  {key:<12} {clean(value)}" for key, value in facts["parameters"].items()]
     lines += [f"  {key} may be {values}" for key, values in facts["choices"].items()]
     lines += ["", bold("TRAITS")]
     lines += [f"  {key:<22} {value}" for key, value in facts["traits"].items()]
     if facts["verdicts"]:
-        rows = []
+        cells = []
         for row in facts["verdicts"]:
             condition = row.get("condition")
             why = f"if {condition}" if condition else row.get("reference", row["sentence"])
-            rows.append([row["metric"], row["status"], row.get("constant") or "-", why])
-        lines += ["", bold("VERDICTS")]
-        lines += [fitted(["metric", "verdict", "c", "why"], rows, width=line_width())]
+            cells.append([row["metric"], row["status"], row.get("constant") or "-", why])
+        shown = fitted(["metric", "verdict", "c", "why"], cells, width=line_width())
+        lines += ["", bold("VERDICTS"), shown]
         better = [row for row in facts["verdicts"] if row.get("calibrated_with_target")]
         if better:
             names = ", ".join(row["metric"] for row in better)
@@ -308,9 +298,8 @@ def _draw(curves: Sequence[Curve]) -> str:
             canvas[_ROWS - 1 - height][column] = mark
     sides = [f"{high:.3g}", *[""] * (_ROWS - 2), f"{low:.3g}"]
     width = max(map(len, sides))
-    lines = [
-        f"{side:>{width}} |{''.join(row)}".rstrip() for side, row in zip(sides, canvas, strict=True)
-    ]
+    drawn = zip(sides, map("".join, canvas), strict=True)
+    lines = [f"{side:>{width}} |{row}".rstrip() for side, row in drawn]
     left, right = f"{_MARGINS[0]:g}", f"{_MARGINS[-1]:g}"
     axis = f"{'':>{width}} +{'-' * _COLUMNS}"
     scale = f"{'':>{width}}  {left}{right:>{_COLUMNS - len(left)}}"

@@ -103,9 +103,8 @@ def _checked_out(given: argparse.Namespace) -> Path:
     if out.exists() and not given.force:
         raise ConfigError(f"{out} exists; give another --out, or overwrite it with --force")
     if given.checkpoint < 1:
-        raise ConfigError(
-            f"--checkpoint is a number of rounds of at least 1, got {given.checkpoint}"
-        )
+        about = "--checkpoint is a number of rounds of at least 1"
+        raise ConfigError(f"{about}, got {given.checkpoint}")
     return out
 
 
@@ -177,10 +176,8 @@ def _key(given: argparse.Namespace) -> str:
     """Return a hash of everything a checkpoint depends on."""
     free = ("out", "force", "quiet", "json", "rounds", "early_stopping", "threads", "metric")
     known = {name: value for name, value in sorted(vars(given).items()) if name not in free}
-    files = [
-        (str(path), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in files_in([*given.data, *(given.valid or [])])
-    ]
+    found = [(one, one.stat()) for one in files_in([*given.data, *(given.valid or [])])]
+    files = [(str(path), about.st_size, about.st_mtime_ns) for path, about in found]
     return hashlib.sha256(repr((known, files)).encode()).hexdigest()
 
 
@@ -193,10 +190,8 @@ def _about(rows: StoredRows) -> str:
     names = rows.features.names or []
     listed = f": {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}" if names else ""
     roles = [f"{what} {rows.roles[one]}" for one, what in _ROLES.items() if one in rows.roles]
-    queries = rows.data.groups.n_queries
-    return ", ".join(
-        [f"{n_rows:,} rows in {queries:,} queries", *roles, f"{width} features{listed}"]
-    )
+    counts = f"{n_rows:,} rows in {rows.data.groups.n_queries:,} queries"
+    return ", ".join([counts, *roles, f"{width} features{listed}"])
 
 
 def _told(given: argparse.Namespace, model: GBMRanker, train: StoredRows) -> dict[str, Any]:

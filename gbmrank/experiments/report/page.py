@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gbmrank.data.files import write_whole
 from gbmrank.experiments.report import charts, sections
-from gbmrank.experiments.report.markup import FOOTER, Child, Html, details, el, join, number, page
+from gbmrank.experiments.report.markup import FOOTER, Child, Html, details, el, number, page
 from gbmrank.experiments.report.sections import View
 from gbmrank.experiments.results import Results, System
 from gbmrank.experiments.statistics.analysis import Analysis, Comparison
@@ -62,12 +62,12 @@ def _top(view: View) -> Html:
         for count, one, many in facts
     ]
     first, *others = view.analysis.baselines
-    lead = ["Target ", el("b", view.target.measure.name), ". ", "Baseline ", _named(first)]
-    base = f"Difference to the baseline {title_of(first)}"
+    whose, base = "Baseline ", f"Difference to the baseline {title_of(first)}"
     if others:
-        lead[3] = "Each system is compared with the baseline of its booster: "
-        lead += [join([", ", _named(each)]) for each in others]
+        whose = "Each system is compared with the baseline of its booster: "
         base = "Difference to the baseline of the booster"
+    lead: list[Child] = ["Target ", el("b", view.target.measure.name), ". ", whose, _named(first)]
+    lead += [[", ", _named(each)] for each in others]
     lead.append(". Intervals and tests are over queries, after averaging over seeds.")
     if results.audit.get("split_by_time"):
         lead.append(
