@@ -307,13 +307,10 @@ def compare_source(
 def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
     """Open the folder of the runs, or a temporary one if none is given."""
     source = prepared.source
+    counts = {"rows": source.data.groups.n_rows, "queries": source.n_queries}
+    width = int(source.X.shape[1])
     plan = {
-        "data": {
-            "rows": source.data.groups.n_rows,
-            "queries": source.n_queries,
-            "features": int(source.X.shape[1]),
-            "sha256": source.digest(),
-        },
+        "data": {**counts, "features": width, "sha256": source.digest()},
         "design": prepared.design.to_json(),
         "versions": provenance.versions(),
         "code": provenance.fingerprints([*prepared.chosen.objectives.values(), prepared.metrics]),

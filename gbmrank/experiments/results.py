@@ -162,11 +162,10 @@ class Results:
     def values(self, measure: str) -> FloatArray:
         """Return the values of a measure, shape (n_systems, n_seeds, n_queries); NaN if missing."""
         seeds = {seed: at for at, seed in enumerate(self.seeds)}
-        systems = {system: at for at, system in enumerate(self.systems)}
-        table = np.full((len(systems), len(seeds), len(self.queries)), np.nan)
-        for run in self.runs:
-            if run.error is None:
-                table[systems[run.system], seeds[run.seed], run.queries] = run.values[measure]
+        table = np.full((len(self.systems), len(seeds), len(self.queries)), np.nan)
+        for own, system in zip(table, self.systems, strict=True):
+            for run in self.finished(system):
+                own[seeds[run.seed], run.queries] = run.values[measure]
         return table
 
     @property

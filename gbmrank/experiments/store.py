@@ -19,6 +19,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -47,6 +48,7 @@ _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
 _ARRAYS = ("queries", "values", "tied")  # of a run, in a file of their own
 _END = "\r\n"  # of lines, as in RFC 4180
+_json = partial(json.dumps, allow_nan=False)
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
 
 
@@ -370,10 +372,6 @@ def _numbers(values: ArrayLike) -> list[float | None]:
     shown = given.astype(object)
     shown[~np.isfinite(given)] = None
     return shown.tolist()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, allow_nan=False)
 
 
 def _csv_cells(cells: Iterable[Any]) -> str:

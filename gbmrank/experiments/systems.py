@@ -82,10 +82,8 @@ def own_baselines(systems: Sequence[System]) -> tuple[System, ...]:
     backends = dict.fromkeys([first.backend, *(one.backend for one in systems)])
     if first.is_given or len(backends) in (1, len(systems)):
         return ()
-    return tuple(
-        find_baseline([one for one in systems if one.backend == backend], None)
-        for backend in backends
-    )
+    own = ([one for one in systems if one.backend == backend] for backend in backends)
+    return tuple(find_baseline(one, None) for one in own)
 
 
 def title_of(system: System, *, booster: bool = True) -> str:

@@ -41,7 +41,7 @@ def el(tag: str, *children: Child, **attributes: str | float | None) -> Html:
     '<td class="n" aria-label="&quot;x&quot;">&lt;b&gt;</td>'
     """
     given = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_escaped(_text(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -59,7 +59,7 @@ def join(children: Child) -> Html:
     if children is None or isinstance(children, Html):
         return children or Html("")
     if isinstance(children, str | float | int):
-        return Html(_escaped(_text(children)))
+        return Html(_escaped(children))
     return Html("".join(join(child) for child in children))
 
 
@@ -280,9 +280,6 @@ def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
     return el("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _escaped(text: str) -> str:
+def _escaped(value: str | float) -> str:
+    text = value if isinstance(value, str) else f"{value:g}"
     return html.escape(_CONTROLS.sub("\ufffd", text), quote=True)

@@ -173,11 +173,8 @@ def _by_booster(target: MeasureAnalysis, results: Results, level: float) -> Iter
     """Return a sentence per booster, about its objectives, and one about the boosters."""
     name = target.measure.name
     for base in results.baselines:
-        own = [
-            each
-            for each in target.comparisons
-            if each.baseline == base and each.system not in results.baselines
-        ]
+        own = [each for each in target.comparisons if each.baseline == base]
+        own = [each for each in own if each.system not in results.baselines]
         short = title_of(base, booster=False)
         booster = title_of(base).removesuffix(f" {short}")
         if own:
@@ -188,11 +185,11 @@ def _by_booster(target: MeasureAnalysis, results: Results, level: float) -> Iter
         compared = target.comparison(base)
         if compared is not None:
             side = "above" if compared.difference > 0.0 else "below"
-            p = f"corrected p {_p(compared.p_holm)}"
-            known = p if compared.outcome != "undecided" else f"not established, {p}"
+            known = "not established, " if compared.outcome == "undecided" else ""
             yield (
                 f"The boosters themselves: {title_of(base)} is {_size(target, compared)} {side} "
-                f"{title_of(compared.baseline)} on {name} ({known})."
+                f"{title_of(compared.baseline)} on {name} ({known}corrected p "
+                f"{_p(compared.p_holm)})."
             )
 
 
@@ -215,7 +212,9 @@ def _decided(
         first = max(better, key=lambda each: abs(each.difference))
         small = ", a difference that is within the margin" if first.equivalent else ""
         share = "" if not target.mean(first.baseline) else f" or {_size(target, first)}"
-        size = f"{abs(first.difference):.4f}{share}{_between(_ahead(first), level)}"
+        low, high = first.interval
+        ends = first.interval if first.difference > 0.0 else Interval(-high, -low)
+        size = f"{abs(first.difference):.4f}{share}{_between(ends, level)}"
         return (
             f"{title_of(first.system, booster=not within)} is better than {baseline} on {name}, "
             f"by {size}, corrected p {_p(first.p_holm)}{small}."
@@ -236,25 +235,23 @@ def _size(target: MeasureAnalysis, compared: Comparison) -> str:
 
 
 def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
-    open_ones = [
-        each for each in target.comparisons if each.outcome == "undecided" and not each.equivalent
-    ]
-    if not open_ones:
+    known, name = target.comparisons, target.measure.name
+    rest = [each for each in known if each.outcome == "undecided" and not each.equivalent]
+    if not rest:
         return
-    one, name = len(open_ones) == 1, target.measure.name
-    verb, who = ("is", "it") if one else ("are", "they")
-    if one:
-        first, second = title_of(open_ones[0].system), title_of(open_ones[0].baseline)
+    who = "they are"
+    if len(rest) == 1:
+        who, first, second = "it is", title_of(rest[0].system), title_of(rest[0].baseline)
         yield f"Whether {first} is better or worse than {second} on {name}."
     else:
         yield (
-            f"{len(open_ones)} of {len(target.comparisons)} systems: no difference to the baseline "
-            f"is established on {name}."
+            f"{len(rest)} of {len(known)} systems: no difference to the baseline is established on "
+            f"{name}."
         )
     if margin > 0.0:
-        yield f"Whether {who} {verb} within the margin of {margin:g} of the baseline."
+        yield f"Whether {who} within the margin of {margin:g} of the baseline."
     else:
-        yield f"Whether {who} {verb} as good as the baseline: no margin was given to judge that by."
+        yield f"Whether {who} as good as the baseline: no margin was given to judge that by."
 
 
 def _about_best(target: MeasureAnalysis, best: System, level: float) -> Iterator[str]:
@@ -287,10 +284,9 @@ def _disagreement(best: System, measures: Sequence[MeasureAnalysis]) -> Iterator
 
 
 def _thin(results: Results, target: MeasureAnalysis) -> Iterator[str]:
-    if 0 < target.n_queries < _FEW_QUERIES:
-        yield (
-            f"Exact intervals: with {target.n_queries} queries, bootstrap intervals are too short."
-        )
+    count = target.n_queries
+    if 0 < count < _FEW_QUERIES:
+        yield f"Exact intervals: with {count} queries, bootstrap intervals are too short."
     if len(results.seeds) < 2:
         yield "How much training with another seed changes: there is one seed."
     else:
@@ -314,15 +310,8 @@ def _missing(results: Results, target: MeasureAnalysis) -> Iterator[str]:
         )
     partly = len({run.system for run in results.failed} - set(target.excluded))
     if partly:
-        yield (
-            f"A like-for-like comparison of {partly} "
-            f"{'system' if partly == 1 else 'systems'} of which some runs failed."
-        )
-
-
-def _ahead(comparison: Comparison) -> Interval:
-    low, high = comparison.interval
-    return Interval(low, high) if comparison.difference > 0.0 else Interval(-high, -low)
+        some = f"{partly} {'system' if partly == 1 else 'systems'}"
+        yield f"A like-for-like comparison of {some} of which some runs failed."
 
 
 def _between(ends: Interval, level: float) -> str:
@@ -336,12 +325,14 @@ def _p(p: float) -> str:
 
 
 def _others(better: int, worse: int) -> str:
-    parts = [
-        f"{_count(better)} {'other system is' if better == 1 else 'others are'} better too",
-        f"{_count(worse)} {'is' if worse == 1 else 'are'} worse",
-    ]
-    said = [part for part, count in zip(parts, (better, worse), strict=True) if count]
-    text = " and ".join(said)
+    parts = []
+    if better:
+        parts = [
+            f"{_count(better)} {'other system is' if better == 1 else 'others are'} better too"
+        ]
+    if worse:
+        parts.append(f"{_count(worse)} {'is' if worse == 1 else 'are'} worse")
+    text = " and ".join(parts)
     return f" {text[0].upper()}{text[1:]}." if text else ""
 
 
