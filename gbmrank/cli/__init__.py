@@ -90,7 +90,10 @@ def _dispatch(program: str, arguments: Sequence[str]) -> int:
 def _exit_code(program: str, error: Exception) -> int:
     """Print what went wrong and return the exit code."""
     if isinstance(error, OSError):  # Python flushes at exit, and would fail there once more
-        _discard_output()
+        try:
+            sys.stdout.flush()
+        except OSError:  # the reader has gone, or the disk is full
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # the reader, head for example, has seen enough
         return _DONE
     code, message = _INPUT, str(error)
@@ -105,14 +108,6 @@ def _exit_code(program: str, error: Exception) -> int:
         code, message = _OURS, f"a bug in gbmrank: {text}; set GBMRANK_DEBUG=1 for the traceback"
     print(f"{program}: error: {clean(message)}", file=sys.stderr)
     return code
-
-
-def _discard_output() -> None:
-    """Discard output that cannot be written: the reader has gone, or the disk is full."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _UsageError(Exception):

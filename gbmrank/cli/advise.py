@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gbmrank.api.metrics import Metric
-from gbmrank.cli.screen import bold, clean, filled, fitted, line_width
+from gbmrank.cli.arguments import option
+from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, show
 from gbmrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is known about your data: labels that are independent given the features, "
         "or preference graphs with low noise; objectives proven for such data come first",
     )
-    parser.add_argument("--all", action="store_true", help="show every verdict with its reason")
+    option(parser, "--all", "show every verdict with its reason")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -75,7 +76,10 @@ def run(given: argparse.Namespace) -> int:
     when = {"independent": ", LABELS INDEPENDENT", "low-noise": ", GRAPHS WITH LOW NOISE"}
     print(bold(f"OBJECTIVES FOR {name.upper()}{when.get(given.given, '')}"))
     if given.all:
-        print(_table(rows), *_reasons(rows), _closing(name, measure, rows), sep="\n\n")
+        # One paragraph for each different reason, with the number of its objectives.
+        counts = Counter((row.verdict.status, row.verdict.sentence) for row in rows)
+        reasons = [filled(f"{one} ({count}): {why}.") for (one, why), count in counts.items()]
+        print(_table(rows), *reasons, _closing(name, measure, rows), sep="\n\n")
         return 0
     print(_advice(name, measure, rows))
     for status, purpose in _MEANING.items():
@@ -97,40 +101,22 @@ def _print_drop_in(given: argparse.Namespace) -> int:
         raise ParameterError("--instead-of takes no metric and no other option but --json")
     native = given.instead_of
     found = f"yetirank(like={native})"
-    if given.json:
-        known = {"schema": "gbmrank.advise/1", "instead_of": native, "objective": found}
-        print(json.dumps(known, indent=2))
-        return 0
-    print(
-        filled(
-            f"Take {found}. Its steps and curvature have the size of those of {native}, so tuned "
-            "parameters keep their meaning. No theorem covers either; gbmrank advise METRIC names "
-            "what is proven, to be tuned anew."
-        )
+    known = {"schema": "gbmrank.advise/1", "instead_of": native, "objective": found}
+    text = filled(
+        f"Take {found}. Its steps and curvature have the size of those of {native}, so tuned "
+        "parameters keep their meaning. No theorem covers either; gbmrank advise METRIC names "
+        "what is proven, to be tuned anew."
     )
-    print(filled(_DROP_IN))
-    return 0
+    return show(given, known, f"{text}\n{filled(_DROP_IN)}")
 
 
 def _table(rows: Sequence["Advice"]) -> str:
-    cells = [
-        [row.objective, row.verdict.status, row.verdict.constant or "-", row.cost, _why(row)]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        found = row.verdict
+        why = found.reference if found.condition is None else f"if {found.condition}"
+        cells.append([row.objective, found.status, found.constant or "-", row.cost, why])
     return fitted(["objective", "verdict", "c", "cost", "why"], cells, width=line_width())
-
-
-def _why(row: "Advice") -> str:
-    condition = row.verdict.condition
-    return row.verdict.reference if condition is None else f"if {condition}"
-
-
-def _reasons(rows: Sequence["Advice"]) -> list[str]:
-    """Return one paragraph for each different reason, with the number of its objectives."""
-    counts = Counter((row.verdict.status, row.verdict.sentence) for row in rows)
-    return [
-        filled(f"{status} ({count}): {sentence}.") for (status, sentence), count in counts.items()
-    ]
 
 
 def _advice(name: str, measure: "AbstractMetric", rows: Sequence["Advice"]) -> str:
@@ -157,9 +143,8 @@ def _closing(name: str, measure: "AbstractMetric", rows: Sequence["Advice"]) -> 
     lines = [_advice(name, measure, rows)]
     if rows[0].proven and rows[0].verdict.constant is not None:
         bound = f"{name} lost <= c C_phi(2) sqrt(loss above its infimum)"
-        lines.append(
-            filled(f"c is the constant in the bound {bound}, with the sums of the formulas.")
-        )
+        about = f"c is the constant in the bound {bound}, with the sums of the formulas."
+        lines.append(filled(about))
     shown = next((row for row in rows if row.verdict.counterexample is not None), None)
     if not rows[0].proven and shown is not None:
         lines += ["", "A distribution that shows it:", clean(shown.verdict.counterexample)]

@@ -11,8 +11,8 @@ from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import PREFIX, near_native
 from gbmrank.data.readers import ROW_FORMATS, FileOptions, Header, Limits
 from gbmrank.data.readers.text import to_number
-from gbmrank.errors import ConfigError, GbmrankError, UnknownNameError
-from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES
+from gbmrank.errors import ConfigError, GbmrankError, PluginError, UnknownNameError
+from gbmrank.registry.catalogue import GENERATORS, LOSSES, OBJECTIVES, Registry
 from gbmrank.registry.composition import build
 
 _TEMPLATES = ("pairwise", "pointwise", "bregman", "comparison")
@@ -62,22 +62,35 @@ def read_value(text: str) -> bool | int | float | str:
     return text
 
 
+def option(group: Any, usage: str, about: str, **how: Any) -> None:
+    """Declare an argument by its usage, such as ``--out FILE``; without a value it is a switch."""
+    name, _, metavar = usage.partition(" ")
+    kind = {"metavar": metavar} if metavar else {"action": "store_true"}
+    group.add_argument(name, help=about, **kind, **how)
+
+
 def add_columns(group: Any) -> None:
     """Declare the options that say how files of rows are read."""
-    group.add_argument("--label-column", metavar="NAME", help="column of the label")
-    group.add_argument("--qid-column", metavar="NAME", help="column of the query id")
+    option(group, "--label-column NAME", "column of the label")
+    option(group, "--qid-column NAME", "column of the query id")
     feature = (
         "feature column (an index in LETOR files), or a pattern such as 'bm25_*'; may be repeated "
         "(default: all but ids, scores of models, and text of many values)"
     )
-    group.add_argument("--feature", action="append", metavar="NAME", help=feature)
+    option(group, "--feature NAME", feature, action="append")
     drop = "column to leave out, or a pattern; may be repeated"
-    group.add_argument("--drop", action="append", metavar="NAME", help=drop, default=[])
-    group.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
-    weight = "column of weights, one per query or per row"
-    group.add_argument("--weight", metavar="NAME", help=weight)
+    option(group, "--drop NAME", drop, action="append", default=[])
+    option(group, "--delimiter CHAR", DELIMITER_HELP, type=character)
+    option(group, "--weight NAME", "column of weights, one per query or per row")
     group.add_argument("--format", choices=ROW_FORMATS, help="default: by name and first line")
-    group.add_argument("--zero-based", action="store_true", help="LETOR: indices count from 0")
+    option(group, "--zero-based", "LETOR: indices count from 0")
+
+
+def add_format(group: Any, labels: str = "column of the labels, which are not used") -> None:
+    """Declare the options of a command that reads the rows of a model."""
+    option(group, "--label-column NAME", labels)
+    option(group, "--qid-column NAME", "column of the query ids")
+    group.add_argument("--format", choices=ROW_FORMATS, help="format of DATA (default: guessed)")
 
 
 def file_options(
@@ -87,16 +100,10 @@ def file_options(
 
     The weight is a further column of a comparison, which may be a file or an array.
     """
-    header = Header(
-        label=given.label_column,
-        qid=given.qid_column,
-        features=given.feature,
-        drop=given.drop,
-        **columns,
-    )
+    named = {"label": given.label_column, "qid": given.qid_column, "features": given.feature}
     return FileOptions(
         form=given.format,
-        columns=header,
+        columns=Header(**named, drop=given.drop, **columns),
         delimiter=given.delimiter,
         zero_based=given.zero_based,
         limits=limits or Limits(),
@@ -137,10 +144,28 @@ def check_not_native(name: str) -> None:
         )
 
 
+def is_registered(registry: Registry[Any], text: str) -> bool:
+    """Whether a text begins with a registered name, which may be ``distribution:name``.
+
+    >>> is_registered(LOSSES, "gbmrank:logistic(sigma=2)"), is_registered(LOSSES, "ndcg@10")
+    (True, False)
+    """
+    name = re.split(r"[(@]", text, maxsplit=1)[0].strip()
+    if ":" not in name:
+        return name in registry
+    try:
+        registry.get(name)
+    except UnknownNameError:
+        return False
+    except PluginError:  # registered, and broken, which is said where it is used
+        return True
+    return True
+
+
 def check_no_loss(name: str) -> None:
     """Reject a loss where an objective is needed, and say which objective has it."""
-    bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
-    if bare in OBJECTIVES or not (bare in LOSSES or bare in GENERATORS):
+    losses = is_registered(LOSSES, name) or is_registered(GENERATORS, name)
+    if is_registered(OBJECTIVES, name) or not losses:
         return
     found = objective_with(name.strip())
     hint = "" if found is None else f"; try {found}"

@@ -1,11 +1,11 @@
 """``gbmrank clicks``: whether a click log identifies examination, and how to train on it."""
 
 import argparse
-import json
 
 import numpy as np
 
-from gbmrank.cli.screen import clean, filled, table
+from gbmrank.cli.arguments import option
+from gbmrank.cli.screen import clean, filled, show, table
 from gbmrank.clicks import ClickDiagnosis, diagnose
 from gbmrank.data.readers import FileOptions, Header, guess_format, read_rows
 from gbmrank.data.readers.text import quoted
@@ -16,11 +16,10 @@ _ROLES = ("clicks", "position", "query", "item", "session")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("log", metavar="LOG", help="CSV or Parquet, one row per item shown")
+    option(parser, "log LOG", "CSV or Parquet, one row per item shown")
     for role in _ROLES:
-        about = f"column of {role} (default: {role})"
-        parser.add_argument(f"--{role}", metavar="NAME", default=role, help=about)
-    parser.add_argument("--plot", metavar="FILE", help="write a picture of the positions")
+        option(parser, f"--{role} NAME", f"column of {role} (default: {role})", default=role)
+    option(parser, "--plot FILE", "write a picture of the positions")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -40,8 +39,7 @@ def run(given: argparse.Namespace) -> int:
     found = diagnose(dict(zip(_ROLES, rows, strict=True)))
     if given.plot is not None:
         found.plot().figure.savefig(given.plot)
-    print(json.dumps(found.to_dict(), indent=2) if given.json else clean(_as_text(found)))
-    return 0
+    return show(given, found.to_dict(), clean(_as_text(found)))
 
 
 def _as_text(found: ClickDiagnosis) -> str:

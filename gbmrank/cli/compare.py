@@ -7,7 +7,6 @@ Ctrl-C. Finished runs are kept.
 
 import argparse
 import contextlib
-import json
 import re
 import shlex
 import sys
@@ -19,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.boosters.supported import BACKENDS
-from gbmrank.cli.arguments import add_columns, file_options, number, read_value, whole
-from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, system_message
+from gbmrank.cli.arguments import add_columns, file_options, number, option, read_value, whole
+from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, show, system_message
 from gbmrank.clicks import PositionBias
 from gbmrank.data.readers import Limits, read_column
 from gbmrank.errors import ConfigError, GbmrankWarning
@@ -60,11 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Exit code: 0 done, 2 invalid input, 3 some runs failed, 4 a file could not be written, "
         "130 interrupted."
     )
-    _add_data(parser.add_argument_group("data"))
-    _add_columns(parser.add_argument_group("columns of a table"))
+    _add_data(parser.add_argument_group("data"), parser.add_argument_group("columns of a table"))
     _add_systems(parser.add_argument_group("what is compared"))
     _add_training(parser.add_argument_group("training"))
-    _add_output(parser.add_argument_group("output"))
+    output = parser.add_argument_group("output")
+    option(output, "--out FOLDER", _SHOWN, default="gbmrank-compare")
+    option(output, "--resume", "continue an interrupted run")
+    option(output, "--force", "overwrite the results in the folder")
+    option(output, "--quiet", "show no progress")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -92,10 +94,7 @@ def run(given: argparse.Namespace) -> int:
             raise
         return _stopped(f"error: {system_message(error)}; {error.__notes__[0]}", out, _MACHINE)
     files = {kind: str(out / name) for kind, name in _FILES.items()}
-    if given.json:
-        print(json.dumps(_as_json(found, files), indent=2, allow_nan=False))
-    else:
-        print(_as_text(found, files))
+    show(given, _as_json(found, files), partial(_as_text, found, files), allow_nan=False)
     return _SOME_FAILED if found.results.failed else 0
 
 
@@ -106,38 +105,31 @@ def _stopped(why: str, out: Path, code: int) -> int:
     return code
 
 
-def _add_data(group: Any) -> None:
+def _add_data(group: Any, columns: Any) -> None:
     group.description = (
         "LETOR or svmlight text with qid (or a LightGBM .query file beside it), CSV or Parquet; "
         ".gz is fine. Several files are concatenated. Without files: built-in demonstration data."
     )
-    group.add_argument("data", nargs="*", metavar="DATA", help="files to split into folds")
+    option(group, "data DATA", "files to split into folds", nargs="*")
     for name in ("train", "valid", "test"):
-        group.add_argument(f"--{name}", nargs="+", metavar="FILE", help=f"predefined {name} split")
-    group.add_argument(
-        "--allow-overlap", action="store_true", help="accept queries that are in two splits"
-    )
-    group.add_argument("--max-bytes", type=whole, metavar="N", help="maximum size, uncompressed")
-
-
-def _add_columns(group: Any) -> None:
-    add_columns(group)
+        option(group, f"--{name} FILE", f"predefined {name} split", nargs="+")
+    option(group, "--allow-overlap", "accept queries that are in two splits")
+    option(group, "--max-bytes N", "maximum size, uncompressed", type=whole)
+    add_columns(columns)
     categorical = "categorical features, such as color,brand; may be repeated"
-    group.add_argument("--categorical", action="append", metavar="LIST", help=categorical)
+    option(columns, "--categorical LIST", categorical, action="append")
     position = (
         "position at which a row was shown, from 1; labels are then clicks, 0 or 1, and systems "
         "are compared by the estimated value of their rankings"
     )
+    option(columns, "--position NAME", position)
+    truth = "with --position: true labels to evaluate on, for example in simulations"
+    option(columns, "--truth NAME", truth)
     time = (
         "time of the query, a number or a date: each of the --folds trains on earlier queries "
         "and tests on later ones"
     )
-    for option, about in (
-        ("--position", position),
-        ("--truth", "with --position: true labels to evaluate on, for example in simulations"),
-        ("--time", time),
-    ):
-        group.add_argument(option, metavar="NAME", help=about)
+    option(columns, "--time NAME", time)
 
 
 def _add_systems(group: Any) -> None:
@@ -147,76 +139,65 @@ def _add_systems(group: Any) -> None:
         "(default: the recommended one for the first metric, the committee, the ranking loss of "
         "each booster, its squared error, and at equal cost as many models of its ranking loss as "
         "the committee has; with --position an uncorrected one and "
-        "debiased:pairwise(target=identity), "
-        "debiased:native:lambdarank, debiased:native:rank:ndcg)"
+        "debiased:pairwise(target=identity), debiased:native:lambdarank, "
+        "debiased:native:rank:ndcg)"
     )
+    option(group, "--objectives LIST", objectives, action="append")
+    option(group, "--quick", "leave the committees out of the default, which train several models")
     metrics = (
         f'such as "ndcg@10, map"; the first one decides (default: "{DEFAULT_METRICS}"; on '
         f'demonstration data "{DEMO_METRICS}", with --position "{CLICK_METRICS}")'
     )
-    backends = f"{', '.join(BACKENDS)} (default: all that are installed)"
+    option(group, "--metrics LIST", metrics)
+    option(group, "--backends LIST", f"{', '.join(BACKENDS)} (default: all that are installed)")
     baseline = (
         'an objective, a name of --scores, or a system: "lightgbm ranknet" (default: the first '
         "of --scores, else for each booster its first native objective, else its first)"
     )
-    margin = "smallest difference that matters (0)"
-    group.add_argument("--objectives", action="append", metavar="LIST", help=objectives)
-    quick = "leave the committees out of the default, which train several models"
-    group.add_argument("--quick", action="store_true", help=quick)
-    group.add_argument("--metrics", metavar="LIST", help=metrics)
-    group.add_argument("--backends", metavar="LIST", help=backends)
-    group.add_argument("--baseline", metavar="NAME", help=baseline)
+    option(group, "--baseline NAME", baseline)
     scores = (
         "scores of an existing model to compare with: production=old.txt (a file with one score "
         "per row; with predefined splits, per row of --test) or production=column:NAME; may be "
         "repeated"
     )
-    group.add_argument("--scores", action="append", metavar="NAME=WHERE", help=scores, default=[])
+    option(group, "--scores NAME=WHERE", scores, action="append", default=[])
     bias = (
         'examination propensities: "em" estimates them from the clicks (the default), or a file '
         "with one propensity per line, from position 1"
     )
-    group.add_argument("--position-bias", metavar="WHAT", help=bias)
+    option(group, "--position-bias WHAT", bias)
     clip = "smallest propensity used in training; lower ones are raised to it"
-    group.add_argument("--clip", type=number, metavar="P", help=clip)
-    group.add_argument("--margin", type=number, default=0.0, metavar="D", help=margin)
+    option(group, "--clip P", clip, type=number)
+    option(group, "--margin D", "smallest difference that matters (0)", type=number, default=0.0)
 
 
 def _add_training(group: Any) -> None:
-    def add(option: str, read: Any, metavar: str, about: str, default: Any = None) -> None:
-        shown = about if default is None else f"{about} {_SHOWN}"
-        group.add_argument(option, type=read, default=default, metavar=metavar, help=shown)
-
     d, rate = Settings(), f"learning_rate={LEARNING_RATE:g}"
-    add("--folds", whole, "N", "folds of queries", d.folds)
-    add("--seeds", str, "N", "number of seeds, or a list such as 0,1,2", "1")
-    add("--rounds", whole, "N", "maximum number of boosting rounds", d.rounds)
     patience = "rounds without improvement before a run stops; 0 disables it"
-    add("--early-stopping", whole, "N", patience, d.early_stopping)
-    add("--valid-share", number, "P", "share of queries used for validation", d.valid_share)
+    for usage, read, default, about in (
+        ("--folds N", whole, d.folds, "folds of queries"),
+        ("--seeds N", str, "1", "number of seeds, or a list such as 0,1,2"),
+        ("--rounds N", whole, d.rounds, "maximum number of boosting rounds"),
+        ("--early-stopping N", whole, d.early_stopping, patience),
+        ("--valid-share P", number, d.valid_share, "share of queries used for validation"),
+    ):
+        option(group, usage, f"{about} {_SHOWN}", type=read, default=default)
     repeated = {"action": "append", "default": []}
     all_of_them = f"parameter of every booster; may be repeated (default: {rate}, otherwise "
     all_of_them += "the defaults of booster and objective)"
-    group.add_argument("--param", metavar="NAME=VALUE", help=all_of_them, **repeated)
+    option(group, "--param NAME=VALUE", all_of_them, **repeated)
     one_of_them = (
         'parameter of one backend, objective or system: "ranknet:learning_rate=0.05"; repeatable'
     )
-    group.add_argument("--param-for", metavar="WHO:NAME=VALUE", help=one_of_them, **repeated)
-    add("--tune", whole, "N", "parameter settings tried in each run", 0)
+    option(group, "--param-for WHO:NAME=VALUE", one_of_them, **repeated)
+    option(
+        group, "--tune N", f"parameter settings tried in each run {_SHOWN}", type=whole, default=0
+    )
     group.add_argument("--tuner", choices=TUNERS, default=d.tuner, help=_SHOWN)
-    add("--jobs", whole, "N", "runs in parallel (default: as many as threads)")
-    add("--threads", whole, "N", "threads of all runs together (default: all of the machine)")
-    group.add_argument("--in-process", action="store_true", help="run sequentially in this process")
-
-
-def _add_output(group: Any) -> None:
-    group.add_argument("--out", default="gbmrank-compare", metavar="FOLDER", help=_SHOWN)
-    for option, about in (
-        ("--resume", "continue an interrupted run"),
-        ("--force", "overwrite the results in the folder"),
-        ("--quiet", "show no progress"),
-    ):
-        group.add_argument(option, action="store_true", help=about)
+    option(group, "--jobs N", "runs in parallel (default: as many as threads)", type=whole)
+    threads = "threads of all runs together (default: all of the machine)"
+    option(group, "--threads N", threads, type=whole)
+    option(group, "--in-process", "run sequentially in this process")
 
 
 def _settings(given: argparse.Namespace) -> Settings:
@@ -294,25 +275,24 @@ def _bias(text: str | None) -> PositionBias | str | None:
 
 def _seeds(text: str) -> tuple[int, ...]:
     try:
-        numbers = tuple(whole(part) for part in text.split(","))
+        numbers = tuple(map(whole, text.split(",")))
     except argparse.ArgumentTypeError:
-        raise ConfigError(
-            f"--seeds is a number of seeds or a list such as 0,1,2; got {text!r}"
-        ) from None
+        about = "--seeds is a number of seeds or a list such as 0,1,2"
+        raise ConfigError(f"{about}; got {text!r}") from None
     return plain_seeds(numbers if "," in text else numbers[0])
 
 
-def _params(option: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _params(flag: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return parameters by backend, objective or system; the key of ``--param`` is empty."""
-    form, pattern = _PARAMS[option]
+    form, pattern = _PARAMS[flag]
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         match = pattern.fullmatch(text)
         if match is None or not match["value"].strip():
-            raise ConfigError(f"{option} {text}: the form is {form}=0.05 for example")
+            raise ConfigError(f"{flag} {text}: the form is {form}=0.05 for example")
         own = found.setdefault(" ".join(match["who"].split()), {})
         if match["name"] in own:
-            raise ConfigError(f"{option} {text}: {match['name']} is given twice; leave one out")
+            raise ConfigError(f"{flag} {text}: {match['name']} is given twice; leave one out")
         own[match["name"]] = read_value(match["value"])
     return found
 
@@ -356,16 +336,14 @@ def _findings(found: Comparison) -> list[str]:
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:
     from gbmrank import __version__
 
+    about = ("system", "seed", "fold", "error")
     return {
         "schema": _SCHEMA,
         "gbmrank": __version__,
         "title": found.results.title,
         "files": files,
         "runs": len(found.results.runs),
-        "failed": [
-            {"system": list(run.system), "seed": run.seed, "fold": run.fold, "error": run.error}
-            for run in found.results.failed
-        ],
+        "failed": [{name: getattr(run, name) for name in about} for run in found.results.failed],
         "columns": found.results.audit["columns"],
         "verdict": list(found.verdict),
         "notes": list(found.notes),

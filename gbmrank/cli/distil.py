@@ -1,14 +1,13 @@
 """``gbmrank distil``: one small model that ranks like a large one."""
 
 import argparse
-import json
 from dataclasses import replace
 from typing import Any
 
-from gbmrank.cli.arguments import whole
+from gbmrank.cli.arguments import add_format, option, whole
 from gbmrank.cli.models import ModelFile
-from gbmrank.cli.screen import clean
-from gbmrank.data.readers import ROW_FORMATS, FileOptions, read_rows
+from gbmrank.cli.screen import clean, show
+from gbmrank.data.readers import FileOptions, read_rows
 from gbmrank.data.readers.text import RankingFile, quoted
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.estimators import GBMRanker, distil
@@ -17,16 +16,12 @@ from gbmrank.estimators.distillation import rounds_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("model", metavar="MODEL", help="model file of LightGBM or XGBoost")
-    parser.add_argument("data", metavar="DATA", help="LETOR text, CSV or Parquet, with query ids")
-    parser.add_argument("--out", metavar="FILE", required=True, help="file of the small model")
-    parser.add_argument(
-        "--rounds", type=whole, metavar="N", help="trees (default: a quarter of the model's)"
-    )
-    parser.add_argument("--test", metavar="FILE", help="labelled rows that say what is lost")
-    parser.add_argument("--label-column", metavar="NAME", help="column of the labels")
-    parser.add_argument("--qid-column", metavar="NAME", help="column of the query ids")
-    parser.add_argument("--format", choices=ROW_FORMATS, help="format of DATA (default: guessed)")
+    option(parser, "model MODEL", "model file of LightGBM or XGBoost")
+    option(parser, "data DATA", "LETOR text, CSV or Parquet, with query ids")
+    option(parser, "--out FILE", "file of the small model", required=True)
+    option(parser, "--rounds N", "trees (default: a quarter of the model's)", type=whole)
+    option(parser, "--test FILE", "labelled rows that say what is lost")
+    add_format(parser, "column of the labels")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -52,13 +47,9 @@ def run(given: argparse.Namespace) -> int:
     student.save(given.out)
     found = student.distillation_
     sizes = {"trees": student.n_estimators, "trees_of_the_model": fitted.n_rounds}
-    if given.json:
-        named = {name: getattr(found, name) for name in found.__slots__}
-        print(json.dumps({"schema": "gbmrank.distil/1", **sizes, **named}, indent=2))
-    else:
-        print(clean(f"{given.out}: {student.n_estimators} trees instead of {fitted.n_rounds}"))
-        print(clean(found))
-    return 0
+    named = {name: getattr(found, name) for name in found.__slots__}
+    text = f"{given.out}: {student.n_estimators} trees instead of {fitted.n_rounds}\n{found}"
+    return show(given, {"schema": "gbmrank.distil/1", **sizes, **named}, clean(text))
 
 
 def _read(

@@ -6,7 +6,8 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList, metric, metrics_callback
-from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
-from gbmrank.cli.screen import bold, clean, table
+from gbmrank.cli.arguments import DELIMITER_HELP, character, number, option, whole
+from gbmrank.cli.screen import bold, clean, show, table
 from gbmrank.data.files import spreadsheet_cell, write_whole
 from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers import (
@@ -31,19 +32,12 @@ from gbmrank.data.readers import (
 )
 from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import ConfigError, DataError, MetricError
-from gbmrank.metrics import (
-    BUILTIN_METRICS,
-    TOOLS,
-    AbstractBoundMetric,
-    Ranked,
-    mean_over_queries,
-)
+from gbmrank.metrics import BUILTIN_METRICS, TOOLS, AbstractBoundMetric, Ranked, mean_over_queries
 from gbmrank.metrics.conventions import withhold
 from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
 from gbmrank.types import FloatArray, IntArray
 
-_DEFAULTS = Limits()
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 _STANDARD_INPUT = "/dev/stdin"
 _SUFFIXES = (".csv", ".tsv", ".json")
@@ -51,103 +45,61 @@ _SUFFIXES = (".csv", ".tsv", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    _add_input_arguments(parser)
-    measures = parser.add_argument_group("measures")
-    measures.add_argument(
-        "--metrics",
-        default="ndcg@1,5,10",
-        metavar="LIST",
-        help='for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)',
-    )
-    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
-    measures.add_argument("--gain", metavar="GAIN", help="exp2, linear, or a table such as 0,1,3,7")
-    for option, about in (
-        ("--threshold", "labels of at least this are relevant"),
-        ("--max-grade", "largest grade of the scale (ERR)"),
-    ):
-        measures.add_argument(option, type=number, metavar="Y", help=about)
-    for option, about in (
-        ("--ties", "mean (default), worst, best, index"),
-        ("--empty", "undefined queries: skip (default), zero, one"),
-    ):
-        measures.add_argument(option, metavar="RULE", help=about)
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--output", metavar="FILE", help="write the value of each query to .csv, .tsv or .json"
-    )
-    for option, about in (
-        ("--per-query", "also print the value of each query"),
-        ("--force", "overwrite the output file"),
-    ):
-        output.add_argument(option, action="store_true", help=about)
-
-
-def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group(
         "files",
         "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
         "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine. "
         "One of the files may be -, standard input.",
     )
-    files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
-    for option, about in (
-        ("--scores", "scores or run; not needed for a table that has them"),
-        ("--group", "rows per query, one number per line, instead of qid (default: LABELS.query)"),
-    ):
-        files.add_argument(option, metavar="FILE", help=about)
+    option(files, "--labels FILE", "labels or qrels", required=True)
+    option(files, "--scores FILE", "scores or run; not needed for a table that has them")
+    group = "rows per query, one number per line, instead of qid (default: LABELS.query)"
+    option(files, "--group FILE", group)
     files.add_argument(
         "--format", choices=tuple(FORMATS), help="format of the labels (default: guessed)"
     )
-    for option, about in (
-        ("--complete", "TREC: count judged topics missing from the run"),
-        ("--zero-based", "LETOR: feature indices count from 0"),
-    ):
-        files.add_argument(option, action="store_true", help=about)
+    option(files, "--complete", "TREC: count judged topics missing from the run")
+    option(files, "--zero-based", "LETOR: feature indices count from 0")
     columns = parser.add_argument_group("columns of a table")
     for name in ("label", "score", "qid"):
-        columns.add_argument(f"--{name}-column", metavar="NAME", help=f"column of the {name}")
-    columns.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
+        option(columns, f"--{name}-column NAME", f"column of the {name}")
+    option(columns, "--delimiter CHAR", DELIMITER_HELP, type=character)
     limits = parser.add_argument_group("limits")
-    for option, default, about in (
-        ("--max-bytes", _DEFAULTS.max_bytes, "maximum size of a file, uncompressed"),
-        ("--max-line", _DEFAULTS.max_line, "longest line"),
-    ):
-        limits.add_argument(option, type=whole, metavar="N", default=default, help=about)
+    size, line = Limits().max_bytes, Limits().max_line
+    about = "maximum size of a file, uncompressed"
+    option(limits, "--max-bytes N", about, type=whole, default=size)
+    option(limits, "--max-line N", "longest line", type=whole, default=line)
+    measures = parser.add_argument_group("measures")
+    metrics = 'for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)'
+    option(measures, "--metrics LIST", metrics, default="ndcg@1,5,10")
+    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
+    option(measures, "--gain GAIN", "exp2, linear, or a table such as 0,1,3,7")
+    option(measures, "--threshold Y", "labels of at least this are relevant", type=number)
+    option(measures, "--max-grade Y", "largest grade of the scale (ERR)", type=number)
+    option(measures, "--ties RULE", "mean (default), worst, best, index")
+    option(measures, "--empty RULE", "undefined queries: skip (default), zero, one")
+    output = parser.add_argument_group("output")
+    option(output, "--output FILE", "write the value of each query to .csv, .tsv or .json")
+    option(output, "--per-query", "also print the value of each query")
+    option(output, "--force", "overwrite the output file")
 
 
 def run(given: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     metrics = _metrics(given)
-    _name_standard_input(given)
-    if given.output is not None:
-        _check_output(given.output, given.force)
-    source = _read_input(given)
-    result = _evaluate(source, metrics.metrics)
-    if given.output is not None:
-        _save(Path(given.output), result)
-    if given.json:
-        print(json.dumps(_as_json(given, source, result), indent=2, allow_nan=False))
-    else:
-        print(_as_text(given, source, result))
-    return 0
-
-
-def _name_standard_input(given: argparse.Namespace) -> None:
-    """Replace ``-`` by the path of standard input."""
     piped = [name for name in ("labels", "scores", "group") if getattr(given, name) == "-"]
     if len(piped) > 1:
         options = " and ".join(f"--{name}" for name in piped)
         raise ConfigError(f"{options} cannot both be -, standard input; give one as a file")
-    for name in piped:
-        setattr(given, name, _STANDARD_INPUT)
-
-
-class _Input(NamedTuple):
-    """Labels and scores of the same rows, and where they come from."""
-
-    file: RankingFile
-    scores: FloatArray
-    form: str
+    vars(given).update(dict.fromkeys(piped, _STANDARD_INPUT))
+    if given.output is not None:
+        _check_output(given.output, given.force)
+    file, scores, form = _read_input(given)
+    result = _evaluate(file, scores, form, metrics.metrics)
+    if given.output is not None:
+        _save(Path(given.output), result)
+    text = partial(_as_text, given, result)
+    return show(given, _as_json(given, result), text, allow_nan=False)
 
 
 class _Measured(NamedTuple):
@@ -171,8 +123,7 @@ class _Measured(NamedTuple):
     @property
     def counted(self) -> int:
         """Number of queries in the mean."""
-        skipped = self.undefined if self.metric.measure.empty == "skip" else 0
-        return len(self.values) - skipped
+        return len(self.values) - self.undefined * (self.metric.measure.empty == "skip")
 
     @property
     def conventions(self) -> dict[str, Any]:
@@ -186,6 +137,7 @@ class _Measured(NamedTuple):
 class _Evaluation(NamedTuple):
     """Everything that is printed; ``rows`` counts the ranked rows of each query."""
 
+    form: str
     groups: Groups
     rows: IntArray
     labels: FloatArray
@@ -201,9 +153,9 @@ class _Evaluation(NamedTuple):
         return [str(one) for one in (range(self.groups.n_queries) if ids is None else ids)]
 
 
-def _read_input(given: argparse.Namespace) -> _Input:
-    """Read the files named on the command line."""
-    limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
+def _read_input(given: argparse.Namespace) -> tuple[RankingFile, FloatArray, str]:
+    """Return the labels of the files named on the command line, the scores, and the format."""
+    limits = Limits(max_bytes=given.max_bytes, max_line=given.max_line)
     form = given.format or guess_format(given.labels, limits)
     in_table = given.scores is None and form in ("csv", "parquet")
     if given.scores is None and not in_table:
@@ -211,13 +163,10 @@ def _read_input(given: argparse.Namespace) -> _Input:
     score_table = given.scores is not None and table_format(given.scores) is not None
     if given.score_column is not None and not in_table and not score_table:
         raise ConfigError(f"--score-column needs a CSV or Parquet table; {given.scores} is not one")
+    score = given.score_column if in_table else None
     options = FileOptions(
         form=form,
-        columns=Header(
-            label=given.label_column,
-            qid=given.qid_column,
-            score=given.score_column if in_table else None,
-        ),
+        columns=Header(label=given.label_column, qid=given.qid_column, score=score),
         delimiter=None if score_table and form != "csv" else given.delimiter,
         zero_based=given.zero_based,
         sizes=given.group,
@@ -243,7 +192,7 @@ def _read_input(given: argparse.Namespace) -> _Input:
         )
     if other is not None:
         _check_order(file, other, given)
-    return _Input(file, scores, form)
+    return file, scores, form
 
 
 def _read_scores(given: argparse.Namespace, limits: Limits) -> RankingFile:
@@ -257,34 +206,25 @@ def _read_scores(given: argparse.Namespace, limits: Limits) -> RankingFile:
 def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
     """Reject scores whose ids say that they are in another order than the labels."""
     named = given.qid_column is not None  # a usual name in the scores may be a different id
-    pairs = {"document": (file.ids, other.ids)} | (
-        {} if named else {"query": (file.qid, other.qid)}
-    )
-    for what, (own, theirs) in pairs.items():
+    columns = [("document", file.ids, other.ids), ("query", file.qid, other.qid)]
+    for what, own, theirs in columns[: 1 if named else 2]:
         if own is None or theirs is None:
             continue
-        differ = (row for row in np.flatnonzero(own != theirs) if not _alike(own[row], theirs[row]))
-        row = next(differ, None)
-        if row is not None:
-            raise DataError(
-                f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, where "
-                f"{quoted(given.labels)} has {quoted(own[row])}; scores must be in the order of "
-                "the labels. Sort both files the same way, or drop the id column from the scores"
-            )
-
-
-def _alike(one: str, other: str) -> bool:
-    """Whether ids are the same number written differently, or one of them is missing."""
-    if not one or not other:
-        return True
-    number = to_number(one)
-    return number is not None and number == to_number(other)
+        for row in np.flatnonzero((own != theirs) & (own != "") & (theirs != "")):
+            one = to_number(own[row])
+            if one is None or one != to_number(theirs[row]):  # not one number, written differently
+                raise DataError(
+                    f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, "
+                    f"where {quoted(given.labels)} has {quoted(own[row])}; scores must be in the "
+                    "order of the labels. Sort both files the same way, or drop the id column from "
+                    "the scores"
+                )
 
 
 def _metrics(given: argparse.Namespace) -> MetricList:
     """Build the metrics; an option applies to those that have it and do not set it."""
     options = {
-        "gain": None if given.gain is None else _gain(given.gain),
+        "gain": _gain(given.gain),
         "threshold": given.threshold,
         "max_grade": given.max_grade,
         "ties": given.ties,
@@ -300,19 +240,15 @@ def _metrics(given: argparse.Namespace) -> MetricList:
                 f"--{key.replace('_', '-')} is not an option of {plain}; it is one of "
                 f"{', '.join(able)}"
             )
-    made = [
-        metric(
-            spec,
-            like=given.like,
-            **{k: v for k, v in options.items() if k in names and k not in dict(spec.params)},
-        )
-        for spec, names in zip(parse_list(given.metrics), known, strict=True)
-    ]
+    made = []
+    for spec, names in zip(parse_list(given.metrics), known, strict=True):
+        own = {k: v for k, v in options.items() if k in names and k not in dict(spec.params)}
+        made.append(metric(spec, like=given.like, **own))
     return MetricList(made)
 
 
-def _gain(text: str) -> str | tuple[float, ...]:
-    if "," not in text:
+def _gain(text: str | None) -> str | tuple[float, ...] | None:
+    if text is None or "," not in text:
         return text
     try:
         return tuple(number(part.strip()) for part in text.strip("[]() ").split(","))
@@ -322,15 +258,16 @@ def _gain(text: str) -> str | tuple[float, ...]:
         ) from None
 
 
-def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
+def _evaluate(
+    file: RankingFile, given: FloatArray, form: str, metrics: Sequence[Metric]
+) -> _Evaluation:
     """Evaluate metrics on a file, sorting the scores once.
 
     Rows that were judged and not retrieved get no credit; see
     :func:`gbmrank.metrics.conventions.withhold`.
     """
-    data = RankingData.from_arrays(given.file.labels, qid=given.file.qid)
-    scores, groups = data.read_scores(given.scores), data.groups
-    unranked = given.file.unranked
+    data = RankingData.from_arrays(file.labels, qid=file.qid)
+    scores, groups, unranked = data.read_scores(given), data.groups, file.unranked
     hidden = np.zeros(len(scores), bool) if unranked is None else groups.arrange(unranked)
     bound, notes = _bound(metrics, data)
     rows = groups.sizes - np.add.reduceat(hidden.astype(np.int64), groups.offsets[:-1])
@@ -342,11 +279,11 @@ def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
     for name, (item, one) in zip(_short_names(list(bound)), bound.items(), strict=True):
         values = one.per_query(ranked)
         measured.append(_Measured(name, item, values, _reason(item, np.isnan(values), data)))
-    notes = [*notes, *given.file.notes]
+    notes += file.notes
     if groups.row_order is not None:
         notes.append("the rows of some queries are not adjacent; they were grouped by query id")
     ties = _ties(scores, hidden, groups)
-    return _Evaluation(groups, rows, data.labels, *ties, measured, notes)
+    return _Evaluation(form, groups, rows, data.labels, *ties, measured, notes)
 
 
 def _bound(
@@ -390,14 +327,14 @@ def _ties(scores: FloatArray, hidden: npt.NDArray[np.bool_], groups: Groups) -> 
     return int(tied.sum()), len(np.unique(query[tied]))
 
 
-def _as_text(given: argparse.Namespace, source: _Input, result: _Evaluation) -> str:
+def _as_text(given: argparse.Namespace, result: _Evaluation) -> str:
     rows = []
     for one in result.measured:
         rule = _EMPTY[one.metric.measure.empty]
         undefined = f"{one.undefined:,} {rule}: {one.reason}" if one.undefined else ""
         rows.append((one.name, _shown(one.mean), one.counted, undefined))
     parts = [
-        _about(given, source, result),
+        _about(given, result),
         table(["metric", "mean", "queries", "undefined"], rows, "<>>"),
         _conventions(given.like, result.measured),
     ]
@@ -409,21 +346,18 @@ def _as_text(given: argparse.Namespace, source: _Input, result: _Evaluation) -> 
     return "\n\n".join(parts)
 
 
-def _about(given: argparse.Namespace, source: _Input, result: _Evaluation) -> str:
-    groups = result.groups
-    n_rows = int(result.rows.sum())
-    grades = f"{result.labels.min():g} to {result.labels.max():g}"
-    share = 100.0 * result.tied_rows / max(n_rows, 1)
-    tied = (
-        f"{share:.3g} % of the rows tie with another of their query, in {result.tied_queries:,} of "
-        f"{groups.n_queries:,} queries"
-        if result.tied_rows
-        else "no ties"
-    )
+def _about(given: argparse.Namespace, result: _Evaluation) -> str:
+    n_rows, n_queries = int(result.rows.sum()), result.groups.n_queries
+    grades, tied = f"{result.labels.min():g} to {result.labels.max():g}", "no ties"
+    if result.tied_rows:
+        tied = (
+            f"{100.0 * result.tied_rows / n_rows:.3g} % of the rows tie with another of their "
+            f"query, in {result.tied_queries:,} of {n_queries:,} queries"
+        )
     lines = [
-        ("labels", f"{given.labels} ({FORMATS[source.form]})"),
+        ("labels", f"{given.labels} ({FORMATS[result.form]})"),
         ("scores", given.scores or given.labels),
-        ("rows", f"{n_rows:,} in {groups.n_queries:,} queries, labels {grades}"),
+        ("rows", f"{n_rows:,} in {n_queries:,} queries, labels {grades}"),
         ("ties", tied),
         *(("note", note) for note in result.notes),
     ]
@@ -451,7 +385,7 @@ def _option(value: Any) -> str:
     return f"above {short:g}" if above else f"{value:.15g}"
 
 
-def _as_json(given: argparse.Namespace, source: _Input, result: _Evaluation) -> dict[str, Any]:
+def _as_json(given: argparse.Namespace, result: _Evaluation) -> dict[str, Any]:
     from gbmrank import __version__
 
     out: dict[str, Any] = {
@@ -459,7 +393,7 @@ def _as_json(given: argparse.Namespace, source: _Input, result: _Evaluation) -> 
         "gbmrank": __version__,
         "labels": given.labels,
         "scores": given.scores or given.labels,
-        "format": source.form,
+        "format": result.form,
         "like": given.like,
         "rows": int(result.rows.sum()),
         "unranked_rows": result.groups.n_rows - int(result.rows.sum()),
@@ -500,13 +434,10 @@ def _short_names(metrics: Sequence[Metric]) -> list[str]:
     >>> _short_names([metric("map", threshold=1), *both])
     ['map', 'ndcg@5', 'ndcg(gain=linear)@5']
     """
-    short = [
-        item.spec.name + ("" if item.spec.k is None else f"@{item.spec.k}") for item in metrics
-    ]
-    return [
-        name if short.count(name) == 1 else str(item)
-        for name, item in zip(short, metrics, strict=True)
-    ]
+    ends = ["" if item.spec.k is None else f"@{item.spec.k}" for item in metrics]
+    short = [f"{item.spec.name}{end}" for item, end in zip(metrics, ends, strict=True)]
+    named = zip(short, metrics, strict=True)
+    return [name if short.count(name) == 1 else str(item) for name, item in named]
 
 
 def _shown(value: float) -> str:
@@ -519,14 +450,11 @@ def _json_number(value: float) -> float | None:
 
 def _queries_json(result: _Evaluation) -> list[dict[str, Any]]:
     """Return one object per query; an undefined value is null."""
-    return [
-        {
-            "qid": qid,
-            "rows": int(rows),
-            "values": {one.name: _json_number(one.values[i]) for one in result.measured},
-        }
-        for i, (qid, rows) in enumerate(zip(result.qid, result.rows, strict=True))
-    ]
+    found = []
+    for i, (qid, rows) in enumerate(zip(result.qid, result.rows, strict=True)):
+        values = {one.name: _json_number(one.values[i]) for one in result.measured}
+        found.append({"qid": qid, "rows": int(rows), "values": values})
+    return found
 
 
 def _check_output(path: str, force: bool) -> None:

@@ -1,15 +1,14 @@
 """``gbmrank explain``: why a model ranks one item of a query above another."""
 
 import argparse
-import json
 from typing import Any
 
 import numpy as np
 
-from gbmrank.cli.arguments import whole
+from gbmrank.cli.arguments import add_format, option, whole
 from gbmrank.cli.models import ModelFile
-from gbmrank.cli.screen import clean, table
-from gbmrank.data.readers import ROW_FORMATS, FileOptions, read_rows
+from gbmrank.cli.screen import clean, show, table
+from gbmrank.data.readers import FileOptions, read_rows
 from gbmrank.data.readers.text import quoted
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.explanations import Explanation, explain
@@ -19,9 +18,9 @@ _NAMED = 3  # features in the line of an item
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("model", metavar="MODEL", help="model file of LightGBM or XGBoost")
-    parser.add_argument("data", metavar="DATA", help="LETOR text, CSV or Parquet, with query ids")
-    parser.add_argument("--query", metavar="Q", required=True, help="id of the query")
+    option(parser, "model MODEL", "model file of LightGBM or XGBoost")
+    option(parser, "data DATA", "LETOR text, CSV or Parquet, with query ids")
+    option(parser, "--query Q", "id of the query", required=True)
     parser.add_argument(
         "--pair",
         nargs=2,
@@ -30,13 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="why item A scores more than item B: their rows within the query, from 1; without "
         "it, every item is compared with the mean of the query",
     )
-    for option, about in (
-        ("--html", "write a page with a chart; without --pair, of the best item"),
-        ("--label-column", "column of the labels, which are not used"),
-        ("--qid-column", "column of the query ids"),
-    ):
-        parser.add_argument(option, metavar="FILE" if option == "--html" else "NAME", help=about)
-    parser.add_argument("--format", choices=ROW_FORMATS, help="format of DATA (default: guessed)")
+    option(parser, "--html FILE", "write a page with a chart; without --pair, of the best item")
+    add_format(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -50,11 +44,8 @@ def run(given: argparse.Namespace) -> int:
     found = explain(model.model, model.features(file, rows), pair=_pair(given.pair, len(rows)))
     if given.html is not None:
         found.to_html(given.html)
-    if given.json:
-        print(json.dumps(_as_json(given, found), indent=2, allow_nan=False))
-    else:
-        print(clean(found if given.pair else _as_text(found)))
-    return 0
+    text = clean(found if given.pair else _as_text(found))
+    return show(given, _as_json(given, found), text, allow_nan=False)
 
 
 def _pair(given: list[int] | None, n_rows: int) -> tuple[int, int] | None:
@@ -86,11 +77,9 @@ def _as_json(given: argparse.Namespace, found: Explanation) -> dict[str, Any]:
             "item": given.pair[0] if given.pair else row + 1,
             "score": float(found.scores[row]),
             "reference": float(found.references[row]),
-            "contributions": dict(
-                zip(found.features, found.contributions[row].tolist(), strict=True)
-            ),
+            "contributions": dict(zip(found.features, contributions, strict=True)),
         }
-        for row in range(len(found.scores))
+        for row, contributions in enumerate(found.contributions.tolist())
     ]
     against = given.pair[1] if given.pair else None
     return {"schema": "gbmrank.explain/1", "query": given.query, "against": against, "items": items}

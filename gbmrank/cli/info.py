@@ -1,7 +1,6 @@
 """``gbmrank info NAME``: everything about one objective, loss or metric, with curves of a loss."""
 
 import argparse
-import json
 import re
 import textwrap
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from gbmrank.api.committees import Committee
 from gbmrank.boosters.plan import PREFIX
 from gbmrank.boosters.supported import BOOSTERS
 from gbmrank.cli import arguments
-from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, unmarked
+from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, show, unmarked
 from gbmrank.errors import (
     NEEDS_MATPLOTLIB,
     GbmrankError,
@@ -66,21 +65,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("name", help="an objective, loss or metric, by name or as text; or "
                         "theorem:WORDS, such as 'theorem:duchi thm 13'")  # fmt: skip
-    parser.add_argument(
-        "--kind", choices=_KINDS, help="which one is meant, if the name is ambiguous"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="write the curves to a .png, .svg or .pdf")
+    kind = "which one is meant, if the name is ambiguous"
+    parser.add_argument("--kind", choices=_KINDS, help=kind)
+    arguments.option(parser, "--plot FILE", "write the curves to a .png, .svg or .pdf")
 
 
 def run(given: argparse.Namespace) -> int:
     """Print formula, parameters, traits, verdicts and curves."""
-    for begins, shown in ((_THEOREM, _theorems), (rf"\s*{Committee.name}\s*([(@]|$)", _committee)):
-        if re.match(begins, given.name):
-            return shown(given)
-    return _described(given)
-
-
-def _described(given: argparse.Namespace) -> int:
+    if given.name.startswith(_THEOREM):
+        return _theorems(given)
+    if re.match(rf"\s*{Committee.name}\s*([(@]|$)", given.name):
+        return _committee(given)
     kind, part = _found(given.name, given.kind)
     loss = part if isinstance(part, AbstractLoss) else getattr(part, "loss", None)
     panels = _panels(loss) if isinstance(loss, AbstractLoss) else []
@@ -90,17 +85,13 @@ def _described(given: argparse.Namespace) -> int:
         _save(given.plot, given.name, panels)
     facts = _facts(kind, part)
     facts["verdicts"] = _verdicts(part) if isinstance(part, AbstractObjective) else None
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.info/1", **facts}, indent=2))
-        return 0
-    print(_page(facts))
-    for name, curves in panels:
-        print(f"\n{bold(name)}\n{_draw(curves)}")
+    lines = [_page(facts), *(f"\n{bold(name)}\n{_draw(curves)}" for name, curves in panels)]
     if any(given.name in booster.native for booster in BOOSTERS):
-        print(f"\nTo train the booster's own objective of this name, use {PREFIX}{given.name}.")
+        own = f"{PREFIX}{given.name}"
+        lines += ["", f"To train the booster's own objective of this name, use {own}."]
     if isinstance(part, AbstractMetric):
-        print(f"\ngbmrank advise {clean(given.name)} says which objectives suit it.")
-    return 0
+        lines += ["", f"gbmrank advise {clean(given.name)} says which objectives suit it."]
+    return show(given, {"schema": "gbmrank.info/1", **facts}, "\n".join(lines))
 
 
 def _theorems(given: argparse.Namespace) -> int:
@@ -112,11 +103,8 @@ def _theorems(given: argparse.Namespace) -> int:
     if not rows:
         raise UnknownNameError(f"no statement of the papers has the words {words!r}; {_THEOREM} "
                                "alone lists all of them")  # fmt: skip
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.theorems/1", "rows": [r._asdict() for r in rows]}))
-    else:
-        print(clean("\n".join(map(str, rows))))
-    return 0
+    known = {"schema": "gbmrank.theorems/1", "rows": [one._asdict() for one in rows]}
+    return show(given, known, clean("\n".join(map(str, rows))), indent=None)
 
 
 def _committee(given: argparse.Namespace) -> int:
@@ -124,18 +112,17 @@ def _committee(given: argparse.Namespace) -> int:
     made = Committee.from_text(given.name)
     own = made.members or default_members(api.metric(_USUAL))
     facts = {"kind": made.name, "text": str(made), "members": [str(one) for one in own]}
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.info/1", **facts}, indent=2))
-        return 0
     whose = "" if made.members else f", by default those that suit the metric; for {_USUAL}"
-    print(bold(str(made)))
-    print(filled(f"  the mean of models of several objectives, merged into one model file{whose}:"))
-    print(*(f"    {one}" for one in facts["members"]), sep="\n")
     cost = len(own) * made.seeds
-    print(f"  cost  {cost} trainings, and {cost} times the trees at prediction")
-    print("  No theorem covers a mean of models; gbmrank compare says what it gains on your data.")
-    print(f'\nGBMRanker("{made}", metric="{_USUAL}") trains it.')
-    return 0
+    lines = [
+        bold(str(made)),
+        filled(f"  the mean of models of several objectives, merged into one model file{whose}:"),
+        *(f"    {one}" for one in own),
+        f"  cost  {cost} trainings, and {cost} times the trees at prediction",
+        "  No theorem covers a mean of models; gbmrank compare says what it gains on your data.",
+        f'\nGBMRanker("{made}", metric="{_USUAL}") trains it.',
+    ]
+    return show(given, {"schema": "gbmrank.info/1", **facts}, "\n".join(lines))
 
 
 def _found(name: str, wanted: str | None) -> tuple[str, Any]:
@@ -143,8 +130,7 @@ def _found(name: str, wanted: str | None) -> tuple[str, Any]:
     arguments.check_not_native(name)
     registries = {kind: each for kind, each in _KINDS.items() if wanted in (None, kind)}
     for kind, registry in registries.items():
-        bare = re.split(r"[(@]", name, maxsplit=1)[0].strip()
-        if bare in registry or ":" in bare:
+        if arguments.is_registered(registry, name):
             return kind, build(registry, name)
     near = [one for registry in reversed(registries.values()) for one in registry.near(name)]
     there = sorted({known for registry in registries.values() for known in registry})
@@ -160,6 +146,11 @@ def _facts(kind: str, part: Any) -> dict[str, Any]:
 
     traits = {name: _plain(getattr(part, name)) for name in _TRAITS if hasattr(part, name)}
     loss = getattr(part, "loss", None)
+    # The allowed values of parameters that ``gbmrank list`` does not show.
+    kinds = {field.name: str(field.metadata.get("kind")) for field in fields(part)}
+    choices = {name: ", ".join(_PARTS[kind]) for name, kind in kinds.items() if kind in _PARTS}
+    if "g" in choices:
+        choices["g"] += ", or an object of your subclass of gbmrank.extend.AbstractOuter"
     return {
         "kind": kind,
         "text": text_of(part),
@@ -170,7 +161,7 @@ def _facts(kind: str, part: Any) -> dict[str, Any]:
         "cost": getattr(part, "cost", None),
         "traits": {**traits, **_measured(part)},
         "parameters": {field.name: _parameter(part, field) for field in fields(part)},
-        "choices": _choices(part),
+        "choices": choices,
     }
 
 
@@ -183,10 +174,8 @@ def _measured(part: Any) -> dict[str, Any]:
     if not isinstance(part, AbstractLoss) or part.pair_form == "difference":
         return {}
     shape = item_shape(part)
-    found: dict[str, Any] = {
-        "strictly proper": shape.proper and part.differentiable,
-        "link": "none" if shape.rate is None else f"sigmoid({shape.rate:g} v)",
-    }
+    link = "none" if shape.rate is None else f"sigmoid({shape.rate:g} v)"
+    found: dict[str, Any] = {"strictly proper": shape.proper and part.differentiable, "link": link}
     if np.isfinite(shape.least_weight):
         found["least weight w(c)"] = float(f"{shape.least_weight:.6g}")
     if part.pair_form == "margin":
@@ -201,15 +190,6 @@ def _parameter(part: Any, field: Any) -> str:
     default = field.default if field.default is not MISSING else field.metadata.get("usual")
     shown = _plain(value)
     return str(shown) if default in (value, shown) else f"{shown} (default {_plain(default)})"
-
-
-def _choices(part: Any) -> dict[str, str]:
-    """Return the allowed values of parameters that ``gbmrank list`` does not show."""
-    kinds = {field.name: str(field.metadata.get("kind")) for field in fields(part)}
-    found = {name: ", ".join(_PARTS[kind]) for name, kind in kinds.items() if kind in _PARTS}
-    if "g" in found:
-        found["g"] += ", or an object of your subclass of gbmrank.extend.AbstractOuter"
-    return found
 
 
 def _plain(value: Any) -> Any:
@@ -264,34 +244,29 @@ def _panels(loss: AbstractLoss) -> list[tuple[str, list[Curve]]]:
         curves = zip(("value", "slope", "curvature"), _sampled(loss, loss.kappa), strict=True)
         panels.append(("loss of a pair, by margin", list(curves)))
     if loss.kappa is not loss.partials[0] or not panels:
-        useful, useless = (_sampled(loss, each)[0] for each in loss.partials)
-        partials = [("useful item", useful), ("useless item", useless)]
+        values = [_sampled(loss, each)[0] for each in loss.partials]
+        partials = list(zip(("useful item", "useless item"), values, strict=True))
         panels.append(("losses of single items, by score", partials))
     return panels
 
 
 def _page(facts: dict[str, Any]) -> str:
-    lines = [
-        bold(clean(f"{facts['kind'].upper()} {facts['text']}")),
-        clean(facts["about"]),
-        "",
-        f"formula    {clean(facts['formula'])}",
-    ]
-    lines += [
-        f"{name:<9}  {clean(facts[name])}" for name in ("loss", "cost", "reference") if facts[name]
-    ]
+    lines = [bold(clean(f"{facts['kind'].upper()} {facts['text']}")), clean(facts["about"]), ""]
+    rows = ("formula", "loss", "cost", "reference")
+    lines += [f"{name:<9}  {clean(facts[name])}" for name in rows if facts[name]]
     lines += ["", bold("PARAMETERS")] if facts["parameters"] else []
     lines += [f"  {key:<12} {clean(value)}" for key, value in facts["parameters"].items()]
     lines += [f"  {key} may be {values}" for key, values in facts["choices"].items()]
     lines += ["", bold("TRAITS")]
     lines += [f"  {key:<22} {value}" for key, value in facts["traits"].items()]
     if facts["verdicts"]:
-        rows = [
-            [row["metric"], row["status"], row.get("constant") or "-", _why(row)]
-            for row in facts["verdicts"]
-        ]
-        lines += ["", bold("VERDICTS")]
-        lines += [fitted(["metric", "verdict", "c", "why"], rows, width=line_width())]
+        cells = []
+        for row in facts["verdicts"]:
+            condition = row.get("condition")
+            why = f"if {condition}" if condition else row.get("reference", row["sentence"])
+            cells.append([row["metric"], row["status"], row.get("constant") or "-", why])
+        shown = fitted(["metric", "verdict", "c", "why"], cells, width=line_width())
+        lines += ["", bold("VERDICTS"), shown]
         better = [row for row in facts["verdicts"] if row.get("calibrated_with_target")]
         if better:
             names = ", ".join(row["metric"] for row in better)
@@ -299,11 +274,6 @@ def _page(facts: dict[str, Any]) -> str:
             text = f"With the metric as target, such as target={target}: calibrated for {names}."
             lines += ["", textwrap.fill(text, line_width() or len(text))]
     return "\n".join(lines)
-
-
-def _why(row: dict[str, Any]) -> str:
-    condition = row.get("condition")
-    return f"if {condition}" if condition else str(row.get("reference", row["sentence"]))
 
 
 def _sampled(loss: AbstractLoss, function: ScalarFunction) -> FloatArray:
@@ -328,9 +298,8 @@ def _draw(curves: Sequence[Curve]) -> str:
             canvas[_ROWS - 1 - height][column] = mark
     sides = [f"{high:.3g}", *[""] * (_ROWS - 2), f"{low:.3g}"]
     width = max(map(len, sides))
-    lines = [
-        f"{side:>{width}} |{''.join(row)}".rstrip() for side, row in zip(sides, canvas, strict=True)
-    ]
+    drawn = zip(sides, map("".join, canvas), strict=True)
+    lines = [f"{side:>{width}} |{row}".rstrip() for side, row in drawn]
     left, right = f"{_MARGINS[0]:g}", f"{_MARGINS[-1]:g}"
     axis = f"{'':>{width}} +{'-' * _COLUMNS}"
     scale = f"{'':>{width}}  {left}{right:>{_COLUMNS - len(left)}}"

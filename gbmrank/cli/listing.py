@@ -1,11 +1,10 @@
 """``gbmrank list``: registered objectives, metrics, losses and utilities, with their origin."""
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gbmrank.cli.screen import WIDTH, bold, fitted, line_width
+from gbmrank.cli.screen import WIDTH, bold, fitted, line_width, show
 from gbmrank.errors import PluginError
 from gbmrank.registry import catalogue
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
@@ -25,22 +24,20 @@ _SPARE = ("from", "status", "reference", "cost")  # left out on narrow terminals
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "kind", nargs="?", choices=tuple(_KINDS), help="what to list; all if left out"
-    )
+    about = "what to list; all if left out"
+    parser.add_argument("kind", nargs="?", choices=tuple(_KINDS), help=about)
 
 
 def run(given: argparse.Namespace) -> int:
     """Print one table per kind."""
     kinds = [given.kind] if given.kind else list(_KINDS)
     rows = {kind: [_row(kind, entry) for entry in _KINDS[kind][1]()] for kind in kinds}
-    if "objectives" in rows:
-        rows["objectives"].append(_committee())
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.list/1", **rows}, indent=2))
-        return 0
-    print("\n\n".join(_section(kind, rows[kind]) for kind in kinds))
-    return 0
+    if "objectives" in rows:  # a committee is no objective of the registry
+        origin = next(one.origin for one in catalogue.list_objectives() if one.name == "pairwise")
+        about = {"formula": "mean of models of several objectives", "cost": "that of its members"}
+        rows["objectives"].append({**_blank("committee", origin), **about})
+    text = "\n\n".join(_section(kind, rows[kind]) for kind in kinds)
+    return show(given, {"schema": "gbmrank.list/1", **rows}, text)
 
 
 def _row(kind: str, entry: Entry[Any]) -> Row:
@@ -61,23 +58,13 @@ def _blank(name: str, origin: Origin) -> Row:
     return {"name": name, **texts, **origin_of, "status": "ok", "error": None}
 
 
-def _committee() -> Row:
-    """Return the row of a committee, which is no objective of the registry."""
-    origin = next(one.origin for one in catalogue.list_objectives() if one.name == "pairwise")
-    about = {"formula": "mean of models of several objectives", "cost": "that of its members"}
-    return {**_blank("committee", origin), **about}
-
-
 def _section(kind: str, rows: Sequence[Row]) -> str:
     own = [_cells(row) for row in rows if row["preset"] is None]
     presets = [_cells(row) for row in rows if row["preset"] is not None]
     parts = [bold(kind.upper()), _layout(own, "formula")]
     if presets:
-        parts += [
-            "",
-            bold(f"{kind.upper()}: NAMES FROM THE LITERATURE"),
-            _layout(presets, "stands for"),
-        ]
+        head = bold(f"{kind.upper()}: NAMES FROM THE LITERATURE")
+        parts += ["", head, _layout(presets, "stands for")]
     return "\n".join(parts)
 
 

@@ -1,7 +1,6 @@
 """``gbmrank plugin new NAME``: create a plugin project that installs and passes its tests."""
 
 import argparse
-import json
 import keyword
 import re
 from importlib.resources import files as package_files
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gbmrank.boosters.supported import BACKENDS
-from gbmrank.cli.screen import clean
+from gbmrank.cli.screen import clean, show
 from gbmrank.errors import ParameterError
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, Registry
 from gbmrank.registry.entry_points import project
@@ -43,9 +42,8 @@ def run(given: argparse.Namespace) -> int:
     """Write the files and print the next steps."""
     from gbmrank import __version__
 
-    own = given.name.replace("-", "_").removeprefix("gbmrank_")
-    _check_name(given.name, own)
-    _check_free(given.name, own, given.kind)
+    module = given.name.replace("-", "_")
+    _check(given.name, module.removeprefix("gbmrank_"), given.kind)
     target = Path(given.folder) / given.name
     if target.exists():
         raise ParameterError(f"{target} already exists; choose another name or --folder")
@@ -55,10 +53,6 @@ def run(given: argparse.Namespace) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         written.append(str(file))
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.plugin/1", "files": written}, indent=2))
-        return 0
-    module = given.name.replace("-", "_")
     lines = [
         f"wrote {len(written)} files to {target}",
         "next:",
@@ -66,8 +60,8 @@ def run(given: argparse.Namespace) -> int:
         f"  pytest {target}",
         f"  then put your {given.kind} into {target / module}.py",
     ]
-    print(clean("\n".join(lines)))
-    return 0
+    known = {"schema": "gbmrank.plugin/1", "files": written}
+    return show(given, known, clean("\n".join(lines)))
 
 
 def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
@@ -97,7 +91,8 @@ def files_of(distribution: str, kind: str, version: str) -> dict[str, str]:
     return made
 
 
-def _check_name(name: str, own: str) -> None:
+def _check(name: str, own: str, kind: str) -> None:
+    """Reject a name that is not one, or that gbmrank or another distribution registers."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"the name of a plugin must be lower-case letters, digits and '-', such as "
@@ -106,10 +101,6 @@ def _check_name(name: str, own: str) -> None:
     if keyword.iskeyword(own) or not own[:1].isalpha():
         what = "is a Python keyword" if keyword.iskeyword(own) else "does not begin with a letter"
         raise ParameterError(f"{name!r} registers {own!r}, which {what}; choose another name")
-
-
-def _check_free(name: str, own: str, kind: str) -> None:
-    """Reject a name that gbmrank or another distribution already registers."""
     registry = _REGISTRIES[kind]
     if own not in registry:
         return

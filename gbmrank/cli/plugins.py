@@ -2,12 +2,13 @@
 
 import argparse
 import contextlib
-import json
 import sys
 import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from gbmrank.cli.screen import bold, clean, table
+from gbmrank.cli.screen import bold, clean, show, table
 from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.entry_points import API_VERSION, Entry, Origin, Status, unreadable
 
@@ -28,55 +29,44 @@ _ADVICE = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "action",
-        nargs="?",
-        default="list",
-        choices=("list", "doctor"),
-        help="list: show them without importing; doctor: load each, compile losses, and explain "
-        "what is wrong",
+    about = (
+        "list: show them without importing; doctor: load each, compile losses, and explain what "
+        "is wrong"
     )
+    actions = ("list", "doctor")
+    parser.add_argument("action", nargs="?", default="list", choices=actions, help=about)
 
 
 def run(given: argparse.Namespace) -> int:
     """Print plugins with their status; the exit code of doctor is 2 when one is broken."""
     load = given.action == "doctor"
-    found = [(entry, _status(entry, load), clash) for entry, clash in _plugins()]
+    found = [
+        (entry, _loaded(entry) if load else entry.status, clash) for entry, clash in _plugins()
+    ]
     bad = unreadable()
     broken = bool(bad) or any(status.state == "broken" for _, status, _ in found)
-    if given.json:
-        rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
-        print(json.dumps({"schema": "gbmrank.plugins/1", "plugins": rows}, indent=2))
-    else:
-        print("\n\n".join([_page(found, load), *(_unread_text(*each) for each in bad)]))
+    rows = [*(_row(*each) for each in found), *(_unread(*each) for each in bad)]
+    text = "\n\n".join([_page(found, load), *(_unread_text(*each) for each in bad)])
+    show(given, {"schema": "gbmrank.plugins/1", "plugins": rows}, text)
     return _BROKEN if broken and load else _FINE
 
 
-def _plugins() -> list[tuple[Entry[Any], str]]:
-    """Return entries of other distributions, each with those that share its name."""
-    found = []
-    for registry in _KINDS:
-        for entries in registry.entries.values():
-            for entry in entries:
-                if entry.origin.distribution in ("gbmrank", "this process"):
-                    continue
-                others = [str(one.origin) for one in entries if one is not entry]
-                found.append((entry, ", ".join(others)))
-    return found
+def _plugins() -> Iterator[tuple[Entry[Any], str]]:
+    """Yield entries of other distributions, each with those that share its name."""
+    for entries in (one for registry in _KINDS for one in registry.entries.values()):
+        for entry in entries:
+            if entry.origin.distribution not in ("gbmrank", "this process"):
+                yield entry, ", ".join(str(one.origin) for one in entries if one is not entry)
 
 
-def _status(entry: Entry[Any], load: bool) -> Status:
-    if not load:
-        return entry.status
-    status = entry.try_load()
-    return _compiled(entry) if status.state == "ok" and entry.kind == LOSSES.kind else status
-
-
-def _compiled(entry: Entry[Any]) -> Status:
-    """Use a loss once on two rows, which compiles it."""
+def _loaded(entry: Entry[Any]) -> Status:
+    """Load a plugin, and use a loss once on two rows, which compiles it."""
     from gbmrank.api import objective
     from gbmrank.cli.arguments import objective_with
 
+    status = entry.try_load()
+    if status.state != "ok" or entry.kind != LOSSES.kind:
+        return status
     try:
         with contextlib.redirect_stdout(sys.stderr):
             text = objective_with(f"{entry.origin.distribution}:{entry.name}")
@@ -84,33 +74,26 @@ def _compiled(entry: Entry[Any]) -> Status:
                 objective(text).loss([1, 0], [0.0, 0.0])
     except Exception as error:  # a plugin may do anything
         return Status("broken", error)
-    return Status("ok")
+    return status
 
 
 def _row(entry: Entry[Any], status: Status, clash: str) -> dict[str, object]:
+    known = status.cause is not None
     return {
         "name": entry.name,
         "kind": entry.kind,
-        "distribution": entry.origin.distribution,
-        "version": entry.origin.version,
+        **asdict(entry.origin),
         "status": status.state,
-        "cause": None if status.cause is None else f"{type(status.cause).__name__}: {status.cause}",
-        "advice": None if status.cause is None else _advice(status.cause),
+        "cause": f"{type(status.cause).__name__}: {status.cause}" if known else None,
+        "advice": _advice(status.cause) if known else None,
         "same name as": clash or None,
     }
 
 
 def _unread(origin: Origin, error: Exception) -> dict[str, object]:
-    return {
-        "name": None,
-        "kind": None,
-        "distribution": origin.distribution,
-        "version": origin.version,
-        "status": "broken",
-        "cause": f"entry_points.txt cannot be read: {type(error).__name__}: {error}",
-        "advice": _REWRITE,
-        "same name as": None,
-    }
+    cause = f"entry_points.txt cannot be read: {type(error).__name__}: {error}"
+    about = {"status": "broken", "cause": cause, "advice": _REWRITE, "same name as": None}
+    return {"name": None, "kind": None, **asdict(origin), **about}
 
 
 def _unread_text(origin: Origin, error: Exception) -> str:
@@ -124,14 +107,10 @@ def _page(found: list[tuple[Entry[Any], Status, str]], load: bool) -> str:
     rows = [[entry.name, entry.kind, str(entry.origin), status.state] for entry, status, _ in found]
     parts = [table(["name", "kind", "from", "status"], rows)]
     parts += [_explained(entry, status) for entry, status, _ in found if status.cause is not None]
-    parts += [
-        clean(
-            f"{entry.name}: {clash} also has this {entry.kind}; use "
-            f"{entry.origin.distribution}:{entry.name}"
-        )
-        for entry, _, clash in found
-        if clash
-    ]
+    for entry, _, clash in found:
+        use = f"{entry.origin.distribution}:{entry.name}"
+        if clash:
+            parts.append(clean(f"{entry.name}: {clash} also has this {entry.kind}; use {use}"))
     if load:
         parts.append(f"the plugin contract of this gbmrank is version {API_VERSION}")
     return "\n\n".join(parts)
@@ -149,12 +128,10 @@ def _place(cause: BaseException | None) -> list[str]:
     if isinstance(cause, SyntaxError) and cause.filename:
         return [f"  {cause.filename}:{cause.lineno}: {(cause.text or '').strip()}"]
     frames = traceback.extract_tb(None if cause is None else cause.__traceback__)
-    theirs = [
-        frame
-        for frame in frames
-        if "importlib" not in frame.filename and "/gbmrank/" not in frame.filename
-    ]
-    return [f"  {frame.filename}:{frame.lineno}: {frame.line}" for frame in theirs[-1:]]
+    for frame in reversed(frames):
+        if "importlib" not in frame.filename and "/gbmrank/" not in frame.filename:
+            return [f"  {frame.filename}:{frame.lineno}: {frame.line}"]
+    return []
 
 
 def _advice(cause: BaseException | None) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import csv
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,46 +10,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.cli.arguments import character
+from gbmrank.cli.arguments import character, option
 from gbmrank.cli.models import ModelFile
+from gbmrank.cli.screen import show
 from gbmrank.data.files import spreadsheet_cell
 from gbmrank.data.readers import ROW_FORMATS, FileOptions
 from gbmrank.data.readers.stream import read_parts
 from gbmrank.errors import ConfigError, import_optional
 from gbmrank.types import FloatArray
 
-_SUFFIXES = (".csv", ".tsv", ".parquet", ".txt")
 _Columns = dict[str, npt.NDArray[Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("model", metavar="MODEL", help="model file of LightGBM or XGBoost")
-    parser.add_argument(
-        "data", nargs="+", metavar="DATA", help="LETOR text, CSV, Parquet, or folders of them"
+    option(parser, "model MODEL", "model file of LightGBM or XGBoost")
+    option(parser, "data DATA", "LETOR text, CSV, Parquet, or folders of them", nargs="+")
+    out = (
+        "scores in the order of the rows, with ids where there are some: .csv, .tsv or "
+        ".parquet; .txt has one score per line"
     )
-    parser.add_argument(
-        "--out",
-        required=True,
-        metavar="FILE",
-        help="scores in the order of the rows, with ids where there are some: .csv, .tsv or "
-        ".parquet; .txt has one score per line",
-    )
-    for option, about in (
-        ("--label-column", "column of the labels, which are not used"),
-        ("--qid-column", "column of the query ids"),
-    ):
-        parser.add_argument(option, metavar="NAME", help=about)
-    parser.add_argument("--delimiter", type=character, metavar="CHAR", help="of CSV files")
+    option(parser, "--out FILE", out, required=True)
+    option(parser, "--label-column NAME", "column of the labels, which are not used")
+    option(parser, "--qid-column NAME", "column of the query ids")
+    option(parser, "--delimiter CHAR", "of CSV files", type=character)
     parser.add_argument("--format", choices=ROW_FORMATS, help="format of DATA (default: guessed)")
-    parser.add_argument("--force", action="store_true", help="overwrite the file")
+    option(parser, "--force", "overwrite the file")
 
 
 def run(given: argparse.Namespace) -> int:
     """Read, score, write."""
     out = Path(given.out)
-    if out.suffix.lower() not in _SUFFIXES:
-        raise ConfigError(f"--out must end in {', '.join(_SUFFIXES)}; got {given.out!r}")
+    if out.suffix.lower() not in _WRITERS:
+        raise ConfigError(f"--out must end in {', '.join(_WRITERS)}; got {given.out!r}")
     if out.exists() and not given.force:
         raise ConfigError(f"{out} exists; give another --out, or overwrite it with --force")
     model = ModelFile.read(given.model)
@@ -60,11 +52,8 @@ def run(given: argparse.Namespace) -> int:
         temporary.replace(out)
     finally:
         temporary.unlink(missing_ok=True)
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.predict/1", "out": given.out, "rows": count}))
-    else:
-        print(f"{count:,} scores in {out}")
-    return 0
+    known = {"schema": "gbmrank.predict/1", "out": given.out, "rows": count}
+    return show(given, known, f"{count:,} scores in {out}", indent=None)
 
 
 def _scored(given: argparse.Namespace, model: ModelFile) -> Iterator[_Columns]:
@@ -116,6 +105,6 @@ def _write_parquet(path: Path, parts: Iterator[_Columns]) -> int:
 _WRITERS = {
     ".csv": _write_text,
     ".tsv": _write_text,
-    ".txt": _write_text,
     ".parquet": _write_parquet,
+    ".txt": _write_text,
 }

@@ -1,12 +1,15 @@
 """Terminal output: aligned tables, and text without control characters."""
 
+import argparse
+import json
 import os
 import re
 import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _ESCAPES = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles and links
@@ -21,6 +24,18 @@ _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 WIDTH = 100  # of what is not printed on a terminal
 _SEE = re.compile(r"; see :\w+:`[^`]+`")
 _ROLE = re.compile(r":\w+:`~?(?P<name>[^`]+)`")
+
+
+def show(given: argparse.Namespace, found: Mapping[str, Any], text: object, **how: Any) -> int:
+    """Print a result, as JSON if that is wanted, and return the exit code of success.
+
+    ``text`` may be a function, which is called for no JSON.
+    """
+    if given.json:
+        print(json.dumps(found, **{"indent": 2, **how}))
+    else:
+        print(text() if callable(text) else text)
+    return 0
 
 
 def clean(text: object) -> str:
@@ -43,24 +58,20 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = ""
     ------------
     map      0.5
     """
-    cells = [[_one_line(cell) for cell in row] for row in (head, *rows)]
+    cells = [
+        # A cell that consists of control characters only is escaped.
+        [clean(one).replace("\n", " ") or str(one).encode("unicode_escape").decode() for one in row]
+        for row in (head, *rows)
+    ]
     widths = [max(_columns(row[i]) for row in cells) for i in range(len(head))]
     sides = right.ljust(len(head), "<")
-    lines = [
-        "  ".join(
-            f"{cell:{side}{width - _columns(cell) + len(cell)}}"
-            for cell, side, width in zip(row, sides, widths, strict=True)
-        )
-        for row in cells
-    ]
+    lines = []
+    for row in cells:
+        room = [width - _columns(one) + len(one) for one, width in zip(row, widths, strict=True)]
+        shown = zip(row, sides, room, strict=True)
+        lines.append("  ".join(f"{cell:{side}{width}}" for cell, side, width in shown))
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join(line.rstrip() for line in (bold(lines[0]), rule, *lines[1:]))
-
-
-def _one_line(cell: object) -> str:
-    """Return a cleaned cell; one that consists of control characters only is escaped."""
-    shown = clean(cell).replace("\n", " ")
-    return shown or str(cell).encode("unicode_escape").decode()
 
 
 def _columns(text: str) -> int:

@@ -4,11 +4,10 @@ import argparse
 import contextlib
 import gc
 import hashlib
-import json
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ import numpy as np
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Part
 from gbmrank.boosters.supported import BACKENDS, booster_named
-from gbmrank.cli.arguments import add_columns, booster_parameters, file_options, whole
-from gbmrank.cli.screen import bold, clean, filled, system_message
+from gbmrank.cli.arguments import add_columns, booster_parameters, file_options, option, whole
+from gbmrank.cli.screen import bold, clean, filled, show, system_message
 from gbmrank.data.readers.stream import StoredRows, files_in, store_rows
 from gbmrank.data.schema import Schema, renamed
 from gbmrank.errors import ConfigError, GbmrankWarning
@@ -39,42 +38,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "LETOR or svmlight text with qid, CSV or Parquet; .gz is fine. A folder stands for its "
         "files, sorted by name. Rows of a query must be adjacent.",
     )
-    data.add_argument("data", nargs="+", metavar="DATA", help="files or folders to train on")
-    data.add_argument("--valid", nargs="+", metavar="DATA", help="files to validate on")
+    option(data, "data DATA", "files or folders to train on", nargs="+")
+    option(data, "--valid DATA", "files to validate on", nargs="+")
     add_columns(parser.add_argument_group("columns of a table"))
     training = parser.add_argument_group("training")
     training.add_argument("--objective", default=_OBJECTIVE, help=_SHOWN)
-    training.add_argument(
-        "--metric", default="ndcg@10", metavar="LIST", help=f"the first one stops early {_SHOWN}"
-    )
+    option(training, "--metric LIST", f"the first one stops early {_SHOWN}", default="ndcg@10")
     training.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help=_SHOWN)
-    training.add_argument("--rounds", type=whole, default=200, metavar="N", help=_SHOWN)
-    for option, about in (
-        ("--early-stopping", "rounds without improvement on --valid before training stops"),
-        ("--folds", "train as many models, each stopped on queries it did not see, and merge them"),
-        ("--threads", "threads (default: all of the machine)"),
-    ):
-        training.add_argument(option, type=whole, metavar="N", help=about)
-    training.add_argument("--seed", type=whole, default=0, metavar="N", help=_SHOWN)
-    training.add_argument(
-        "--param", metavar="NAME=VALUE", action="append", default=[], help="of the booster"
-    )
+    option(training, "--rounds N", _SHOWN, type=whole, default=200)
+    patience = "rounds without improvement on --valid before training stops"
+    option(training, "--early-stopping N", patience, type=whole)
+    folds = "train as many models, each stopped on queries it did not see, and merge them"
+    option(training, "--folds N", folds, type=whole)
+    option(training, "--threads N", "threads (default: all of the machine)", type=whole)
+    option(training, "--seed N", _SHOWN, type=whole, default=0)
+    option(training, "--param NAME=VALUE", "of the booster", action="append", default=[])
     distil = "with --folds or a committee: one small model that ranks like all of them"
-    training.add_argument("--distil", action="store_true", help=distil)
+    option(training, "--distil", distil)
     output = parser.add_argument_group("output")
-    output.add_argument("--out", required=True, metavar="MODEL", help="model file to write")
-    output.add_argument(
-        "--checkpoint",
-        type=whole,
-        default=50,
-        metavar="N",
-        help=f"keep the model every N rounds, in MODEL.work; the same command goes on {_SHOWN}",
-    )
-    for option, about in (
-        ("--force", "start over, and overwrite the model file"),
-        ("--quiet", "show no progress"),
-    ):
-        output.add_argument(option, action="store_true", help=about)
+    option(output, "--out MODEL", "model file to write", required=True)
+    keep = f"keep the model every N rounds, in MODEL.work; the same command goes on {_SHOWN}"
+    option(output, "--checkpoint N", keep, type=whole, default=50)
+    option(output, "--force", "start over, and overwrite the model file")
+    option(output, "--quiet", "show no progress")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -104,8 +90,7 @@ def run(given: argparse.Namespace) -> int:
     shutil.rmtree(work)
     told = _told(given, model, train)
     told["notes"] += dict.fromkeys(str(one.message) for one in said)
-    print(json.dumps(told, indent=2) if given.json else _as_text(told))
-    return 0
+    return show(given, told, partial(_as_text, told))
 
 
 def _checked_out(given: argparse.Namespace) -> Path:
@@ -118,9 +103,8 @@ def _checked_out(given: argparse.Namespace) -> Path:
     if out.exists() and not given.force:
         raise ConfigError(f"{out} exists; give another --out, or overwrite it with --force")
     if given.checkpoint < 1:
-        raise ConfigError(
-            f"--checkpoint is a number of rounds of at least 1, got {given.checkpoint}"
-        )
+        about = "--checkpoint is a number of rounds of at least 1"
+        raise ConfigError(f"{about}, got {given.checkpoint}")
     return out
 
 
@@ -139,48 +123,33 @@ def _trained(
     given: argparse.Namespace, work: Path, train: StoredRows, valid: StoredRows | None
 ) -> GBMRanker:
     options = {
-        "objective": given.objective,
-        "backend": given.backend,
-        "metric": given.metric,
+        **{name: getattr(given, name) for name in ("objective", "backend", "metric", "seed")},
         "n_estimators": given.rounds,
         "early_stopping_rounds": given.early_stopping,
-        "seed": given.seed,
         "n_jobs": given.threads,
         **booster_parameters(given.param),
     }
     if given.folds is not None:
         return _folded(given, options, train, valid)
     schema = Schema.of(train.features, booster_named(given.backend).reads)
+    same = ("objective", "metric", "backend", "rounds", "early_stopping", "seed", "threads")
     plan = training_plan(
-        objective=given.objective,
-        metric=given.metric,
-        backend=given.backend,
-        rounds=given.rounds,
-        early_stopping=given.early_stopping,
+        **{name: getattr(given, name) for name in same},
         params=booster_parameters(given.param),
         columns=schema,
-        seed=given.seed,
-        threads=given.threads,
         keep_best=given.early_stopping is not None,
         names=_NAMES,
     )
+    part = Part(renamed(train.features), train.data)
     sets = {} if valid is None else {"valid": Part(renamed(valid.features), valid.data)}
-    with _progress(given) as report:
-        trained = train_in_parts(
-            plan,
-            Part(renamed(train.features), train.data),
-            sets,
-            Checkpoints(work, given.checkpoint, _key(given)),
-            report,
-        )
+    checkpoints = Checkpoints(work, given.checkpoint, _key(given))
+    with shown(_verbose(given), given.rounds) as report:
+        trained = train_in_parts(plan, part, sets, checkpoints, report)
     return GBMRanker.from_trained(trained, schema, **options)
 
 
 def _folded(
-    given: argparse.Namespace,
-    options: dict[str, Any],
-    train: StoredRows,
-    valid: StoredRows | None,
+    given: argparse.Namespace, options: dict[str, Any], train: StoredRows, valid: StoredRows | None
 ) -> GBMRanker:
     """Train on folds, without checkpoints; features stay on disk, but for those of one fold."""
     known: dict[str, Any] = {}
@@ -192,7 +161,7 @@ def _folded(
         train.data.labels,
         qid=_ids(train),
         sample_weight=train.data.weight,
-        verbose=False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint,
+        verbose=_verbose(given),
         **known,
     )
 
@@ -207,18 +176,13 @@ def _key(given: argparse.Namespace) -> str:
     """Return a hash of everything a checkpoint depends on."""
     free = ("out", "force", "quiet", "json", "rounds", "early_stopping", "threads", "metric")
     known = {name: value for name, value in sorted(vars(given).items()) if name not in free}
-    files = [
-        (str(path), path.stat().st_size, path.stat().st_mtime_ns)
-        for path in files_in([*given.data, *(given.valid or [])])
-    ]
+    found = [(one, one.stat()) for one in files_in([*given.data, *(given.valid or [])])]
+    files = [(str(path), about.st_size, about.st_mtime_ns) for path, about in found]
     return hashlib.sha256(repr((known, files)).encode()).hexdigest()
 
 
-@contextlib.contextmanager
-def _progress(given: argparse.Namespace) -> Iterator[Any]:
-    verbose: Any = False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint
-    with shown(verbose, given.rounds) as report:
-        yield report
+def _verbose(given: argparse.Namespace) -> Any:
+    return False if given.quiet else "bar" if sys.stderr.isatty() else given.checkpoint
 
 
 def _about(rows: StoredRows) -> str:
@@ -226,10 +190,8 @@ def _about(rows: StoredRows) -> str:
     names = rows.features.names or []
     listed = f": {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}" if names else ""
     roles = [f"{what} {rows.roles[one]}" for one, what in _ROLES.items() if one in rows.roles]
-    queries = rows.data.groups.n_queries
-    return ", ".join(
-        [f"{n_rows:,} rows in {queries:,} queries", *roles, f"{width} features{listed}"]
-    )
+    counts = f"{n_rows:,} rows in {rows.data.groups.n_queries:,} queries"
+    return ", ".join([counts, *roles, f"{width} features{listed}"])
 
 
 def _told(given: argparse.Namespace, model: GBMRanker, train: StoredRows) -> dict[str, Any]:

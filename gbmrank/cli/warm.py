@@ -1,14 +1,13 @@
 """``gbmrank warm``: compile kernels ahead of the first training, for container images."""
 
 import argparse
-import json
 import time
 from typing import Any
 
 import numpy as np
 
-from gbmrank.cli.arguments import check_no_loss, check_not_native
-from gbmrank.cli.screen import clean
+from gbmrank.cli.arguments import check_no_loss, check_not_native, is_registered, option
+from gbmrank.cli.screen import clean, show
 from gbmrank.errors import GbmrankError, ParameterError
 
 _USUAL = ("pairwise", "ndcg@10")
@@ -17,13 +16,9 @@ _SIZES = (20, 5000)  # a typical query, and one for the linear-time engine
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help=f"objectives and metrics as in Python ({', '.join(_USUAL)} if left out)",
-    )
-    parser.add_argument("--all", action="store_true", help="all registered objectives and metrics")
+    names = f"objectives and metrics as in Python ({', '.join(_USUAL)} if left out)"
+    option(parser, "names NAME", names, nargs="*")
+    option(parser, "--all", "all registered objectives and metrics")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -45,10 +40,8 @@ def run(given: argparse.Namespace) -> int:
             print(clean(f"{len(rows)}/{len(names)} {name}: {state}"), flush=True)
     folder = cache_folder()
     where = None if folder is None else str(folder)
-    if given.json:
-        print(json.dumps({"schema": "gbmrank.warm/1", "folder": where, "warmed": rows}, indent=2))
-    else:
-        print(clean(f"kernels are cached in {where or 'memory only'}"))
+    known = {"schema": "gbmrank.warm/1", "folder": where, "warmed": rows}
+    show(given, known, clean(f"kernels are cached in {where or 'memory only'}"))
     failed = any(row["error"] for row in rows)
     return 2 if failed and not given.all else 0
 
@@ -69,7 +62,7 @@ def _call(name: str) -> None:
     from gbmrank.registry.spec import parse_list
 
     check_not_native(name)
-    is_metric = all(spec.name in METRICS for spec in parse_list(name))
+    is_metric = all(is_registered(METRICS, spec.name) for spec in parse_list(name))
     if not is_metric:
         check_no_loss(name)
     made: Any = metric(name) if is_metric else objective(name)

@@ -7,7 +7,6 @@ so does the evaluation on the test queries, unless the truth is given.
 """
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -24,40 +23,30 @@ from gbmrank.data.position_bias import read_positions, utilities_of
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning
 from gbmrank.estimators.click_training import ClickTraining
+from gbmrank.experiments.results import DEBIASED, split_name
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import cut, judged
 from gbmrank.objectives import check_takes_bias
 from gbmrank.types import IntArray
 
-DEBIASED = "debiased"
 METHOD = "em"
 """Method that estimates the bias if none is given."""
 _NAIVE = "pairwise(target=identity)"
 _SHOWN = 10  # propensities in a sentence
 
 
-def correction_of(objective: str) -> tuple[str | None, str]:
-    """Split the name of a system into its click correction and its objective.
-
-    >>> correction_of("debiased:native:lambdarank"), correction_of("native:lambdarank")
-    (('debiased', 'native:lambdarank'), (None, 'native:lambdarank'))
-    """
-    how, _, rest = objective.partition(":")
-    return (how.strip(), rest.strip()) if how.strip() == DEBIASED else (None, objective)
-
-
-def check_correction(how: str, one: Objective | Native | Committee) -> None:
-    """Raise unless an objective supports this click correction."""
+def check_correction(one: Objective | Native | Committee) -> None:
+    """Raise unless an objective supports the correction of clicks."""
     if isinstance(one, Objective):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GbmrankWarning)  # every run warns
             check_takes_bias(one.template)
         return
     able = [f"{DEBIASED}:{PREFIX}{name}" for booster in BOOSTERS for name in booster.debiased]
-    if f"{how}:{one}" not in able:
+    if f"{DEBIASED}:{one}" not in able:
         raise ConfigError(
-            f"{how}:{one} is not supported. Use {', '.join(able)}, or an objective of gbmrank that "
-            f"supports a position bias, such as {how}:{_NAIVE}"
+            f"{DEBIASED}:{one} is not supported. Use {', '.join(able)}, or an objective of gbmrank "
+            f"that supports a position bias, such as {DEBIASED}:{_NAIVE}"
         )
 
 
@@ -80,26 +69,19 @@ class Clicks:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, which is saved with the results."""
-        learned = [one.to_dict() for one in self.learned]
-        return {
-            "judge": self.judge.to_dict(),
-            "learned": learned,
-            "clip": self.clip,
-            "truth": self.truth,
-        }
+        biases = {"judge": self.judge.to_dict(), "learned": [one.to_dict() for one in self.learned]}
+        return {**biases, "clip": self.clip, "truth": self.truth}
 
     def training(self, objective: str, fold: int, part: Part) -> Part:
         """Return the training rows of a system, with corrected clicks if it corrects them."""
-        how, minimised = correction_of(objective)
+        how, minimised = split_name(objective)
         position = part.data.columns["position"]
         plain = Part(part.features, replace(part.data, columns={}))
         if how is None:
             return plain
         if minimised.startswith(PREFIX):  # the booster reads the positions
-            data = plain.data.with_columns({"position": position})
-            return Part(part.features, data)
-        clicks = ClickTraining(position, self.learned[fold], self.clip)
-        return clicks.with_positions(plain)
+            return Part(part.features, plain.data.with_columns({"position": position}))
+        return ClickTraining(position, self.learned[fold], self.clip).with_positions(plain)
 
     def validation(self, fold: int, part: Part) -> Part:
         """Return validation rows whose clicks count one over their propensities."""
@@ -118,12 +100,10 @@ class Clicks:
         needed = list(metrics)[: None if self.truth is None else 1]
         bent = next((one for one in needed if not one.measure.linear), None)
         if bent is not None:
-            why = "and early stopping goes by clicks" if self.truth is not None else ""
+            why = " and early stopping goes by clicks" if self.truth is not None else ""
             raise ConfigError(
-                f"{bent} cannot be estimated from clicks and positions: it is not a sum over items "
-                f"{why}".rstrip()
-                + ". Put dcg@10 first, or another one of dcg, precision, wta, "
-                "rbp and eru"
+                f"{bent} cannot be estimated from clicks and positions: it is not a sum over items"
+                f"{why}. Put dcg@10 first, or another one of dcg, precision, wta, rbp and eru"
             )
 
     def sentence(self) -> str:
@@ -172,9 +152,12 @@ def read_log(
         warnings.simplefilter("always")
         judge = _estimate(source, np.arange(source.n_queries), backend)
         messages = tuple(str(one.message) for one in caught if one.category is GbmrankWarning)
-        parts = _learned_from(source, folds, share)
-        learned = tuple(_estimate(source, part, backend) for part in parts)
-    return Clicks(judge=judge, learned=learned, clip=clip, truth=truth), messages
+        learned = []
+        for fold in range(folds):  # from the training and validation queries, for every seed
+            split = cut(source.scheme, folds=folds, share=share, at=(0, fold))
+            queries = np.sort(np.concatenate([split.train, split.valid]))
+            learned.append(_estimate(source, queries, backend))
+    return Clicks(judge=judge, learned=tuple(learned), clip=clip, truth=truth), messages
 
 
 def _check_log(source: Source, folds: int) -> None:
@@ -201,13 +184,6 @@ def _check_log(source: Source, folds: int) -> None:
             f"{len(missing)} rows of test queries have no truth, first one of query "
             f"{data.groups.query_of(int(missing[0]))!r}; leave these queries out"
         )
-
-
-def _learned_from(source: Source, folds: int, share: float) -> Iterator[IntArray]:
-    """Yield the training and validation queries of each fold, for every seed."""
-    for fold in range(folds):
-        split = cut(source.scheme, folds=folds, share=share, at=(0, fold))
-        yield np.sort(np.concatenate([split.train, split.valid]))
 
 
 def _estimate(source: Source, queries: IntArray, backend: str) -> PositionBias:

@@ -13,13 +13,13 @@ from gbmrank.data.files import write_whole
 from gbmrank.data.readers import FileOptions, Header
 from gbmrank.errors import ConfigError, DataError, LeakageWarning, NoProgressWarning, warn
 from gbmrank.experiments import provenance, summary
-from gbmrank.experiments.click_logs import correction_of
 from gbmrank.experiments.design import Design, Task, plain_seeds
 from gbmrank.experiments.pool import run_here, run_in_processes
 from gbmrank.experiments.preparation import Prepared, Settings, demonstration, prepare
 from gbmrank.experiments.progress import Progress, duration, printable, progress_on
-from gbmrank.experiments.results import Measure, Results, Run
+from gbmrank.experiments.results import DEBIASED, Measure, Results, Run, split_name
 from gbmrank.experiments.sources import Source, further_columns, read_source
+from gbmrank.experiments.splits import time_table
 from gbmrank.experiments.statistics.analysis import Analysis
 from gbmrank.experiments.statistics.estimates import analyse
 from gbmrank.experiments.store import (
@@ -58,11 +58,9 @@ class Comparison:
     def table(self) -> str:
         """Return the results as text: the verdict, then one row per system, the best first."""
         shown = summary.as_text(summary.summary_table(self.results, self.analysis))
-        lines = [self.analysis.verdict, *(f"note: {note}" for note in self.notes)]
-        first = [*map(printable, self.verdict), ""]
-        return "\n".join(
-            [*first, shown, *summary.footnotes(self.results), "", *map(printable, lines)]
-        )
+        lines = [*map(printable, self.verdict), "", shown, *summary.footnotes(self.results), ""]
+        last = [self.analysis.verdict, *(f"note: {note}" for note in self.notes)]
+        return "\n".join([*lines, *map(printable, last)])
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -269,15 +267,14 @@ def compare(  # noqa: PLR0913  (every option of the public call has a name)
     """
     given = dict(locals())
     given |= {"seeds": plain_seeds(seeds), "progress": progress_on() if progress else None}
-    names = [one.name for one in fields(Settings) if one.name in given]
+    names = {one.name for one in fields(Settings)} & given.keys()
     settings = Settings(**{name: given[name] for name in names})
     columns = Header(label=label, qid=qid, features=features, drop=drop, categorical=categorical)
     if data is None:
         settings = demonstration(settings)
     further = further_columns(weight, position, time, scores, truth)
     source = read_source(data, FileOptions(columns=columns), further)
-    leakage = source.leakage()
-    if leakage is not None:
+    if (leakage := source.leakage()) is not None:
         warn(leakage, LeakageWarning)
     return compare_source(source, settings)
 
@@ -296,7 +293,13 @@ def compare_source(
         found = Comparison(results, analyse(results, margin=prepared.margin))
         if finish is not None:
             finish(found)
-    _warn_of_constant_scores(results)
+    constant = Counter(run.system for run in runs if summary.is_constant(run))
+    for system, times in constant.items():
+        warn(
+            f"{system}: all scores are equal in {times} runs, so nothing was learned; check the "
+            "learning rate, the smallest leaf weight and the features",
+            NoProgressWarning,
+        )
     return found
 
 
@@ -304,13 +307,10 @@ def compare_source(
 def _opened(prepared: Prepared, settings: Settings) -> Iterator[Store]:
     """Open the folder of the runs, or a temporary one if none is given."""
     source = prepared.source
+    counts = {"rows": source.data.groups.n_rows, "queries": source.n_queries}
+    width = int(source.X.shape[1])
     plan = {
-        "data": {
-            "rows": source.data.groups.n_rows,
-            "queries": source.n_queries,
-            "features": int(source.X.shape[1]),
-            "sha256": source.digest(),
-        },
+        "data": {**counts, "features": width, "sha256": source.digest()},
         "design": prepared.design.to_json(),
         "versions": provenance.versions(),
         "code": provenance.fingerprints([*prepared.chosen.objectives.values(), prepared.metrics]),
@@ -368,10 +368,17 @@ def _kept(design: Design, store: Store) -> str:
 def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> Results:
     design, metrics, chosen = prepared.design, prepared.metrics, prepared.chosen
     source = prepared.source
-    leakage = source.leakage()
-    told = *provenance.column_notes(source, design), *chosen.notes
-    notes = told if leakage is None else (*told, leakage)
-    k = design.regret_k
+    notes = [*provenance.column_notes(source, design), *chosen.notes]
+    if (leakage := source.leakage()) is not None:
+        notes.append(leakage)
+    audit = provenance.data_facts(source, notes)
+    if design.clicks is not None:
+        audit["judged_by"] = design.clicks.sentence()
+    if source.times is not None:
+        audit["split_by_time"] = time_table(source.times, design.folds, design.valid_share)
+    k, judged = design.regret_k, chosen.objectives
+    if design.clicks is not None:  # no verdicts on uncorrected clicks as labels
+        judged = {name: one for name, one in judged.items() if split_name(name)[0] == DEBIASED}
     regret = () if k is None else (Measure(regret_name(k), higher_is_better=False),)
     return Results(
         title=source.title,
@@ -380,19 +387,12 @@ def _results(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> R
         queries=provenance.queries_of(source, design.folds),
         runs=runs,
         **_baselines(prepared, runs, settings),
-        verdicts=provenance.verdicts(_about_labels(prepared), metrics, design.regret_k),
-        audit={**provenance.data_facts(source, notes), **provenance.split_facts(source, design)},
+        verdicts=provenance.verdicts(judged, metrics, k),
+        audit=audit,
         settings={**design.to_json(), "margin": prepared.margin},
         conventions={str(one): provenance.conventions(one) for one in metrics},
         environment=provenance.environment(settings.command),
     )
-
-
-def _about_labels(prepared: Prepared) -> dict[str, Any]:
-    """Return the objectives with verdicts: not those that take uncorrected clicks as labels."""
-    naive = prepared.design.clicks is not None
-    every = prepared.chosen.objectives
-    return {name: one for name, one in every.items() if not naive or correction_of(name)[0]}
 
 
 def _baselines(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) -> dict[str, Any]:
@@ -403,13 +403,3 @@ def _baselines(prepared: Prepared, runs: tuple[Run, ...], settings: Settings) ->
     if settings.baseline is not None or not good:
         return {"baseline": prepared.baseline}
     return {"baseline": find_baseline(good, None), "baselines": own_baselines(good)}
-
-
-def _warn_of_constant_scores(results: Results) -> None:
-    constant = Counter(run.system for run in results.runs if summary.is_constant(run))
-    for system, times in constant.items():
-        warn(
-            f"{system}: all scores are equal in {times} runs, so nothing was learned; check the "
-            "learning rate, the smallest leaf weight and the features",
-            NoProgressWarning,
-        )

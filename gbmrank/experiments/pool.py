@@ -73,21 +73,19 @@ def run_in_processes(
         waiting.put(task)
     events: Events = queue.SimpleQueue()
     with store.working() as folder:
-        _write_features(source, folder)
+        try:
+            np.save(folder / _FEATURES, np.ascontiguousarray(source.X), allow_pickle=False)
+        except OSError as error:  # numpy's message has neither file nor reason
+            full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
+            raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
         given = pickle.dumps((replace(source, X=source.X[:0]), design))
-        lanes = [
-            _Lane((store, given, design), progress, waiting, events)
-            for _ in range(min(jobs, len(tasks)))
-        ]
+        shared = (store, given, design), progress, waiting, events
+        lanes = [_Lane(*shared) for _ in range(min(jobs, len(tasks)))]
         try:
             for lane in lanes:
                 lane.thread.start()
-            running = len(lanes)
-            while running:
-                event = events.get()
-                if event is None:
-                    running -= 1
-                else:
+            for _ in lanes:  # None is the end of one
+                while (event := events.get()) is not None:
                     event()
         finally:
             for lane in lanes:
@@ -141,9 +139,7 @@ class _Lane:
             if self._ended:
                 return
             run = failed_run(self._design, task, error)
-            with contextlib.suppress(
-                OSError
-            ):  # a full disk: the run counts, although it is not saved
+            with contextlib.suppress(OSError):  # a full disk; the run counts without being saved
                 self._store.save(run)
         self._events.put(partial(self._progress.finished, task, run))
 
@@ -218,14 +214,6 @@ class _Lane:
         text = self._log.read_text(encoding="utf-8", errors="replace").strip()
         last = f"; its last output: {text[-_LAST_WORDS:]}" if text else ""
         return f"the worker process ended {how}, perhaps out of memory{last}"
-
-
-def _write_features(source: Source, folder: Path) -> None:
-    try:
-        np.save(folder / _FEATURES, np.ascontiguousarray(source.X), allow_pickle=False)
-    except OSError as error:  # numpy's message has neither file nor reason
-        full = f"the rows cannot be written, is the disk full? ({error.strerror or error})"
-        raise OSError(error.errno or errno.ENOSPC, full, str(folder)) from error
 
 
 def _work(folder: str) -> None:

@@ -16,11 +16,11 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.errors import ConfigError, DataError, GbmrankError
 from gbmrank.estimators.committee import member_plans
-from gbmrank.experiments.click_logs import click_objectives, correction_of, read_log
+from gbmrank.experiments.click_logs import click_objectives, read_log
 from gbmrank.experiments.design import Design, Options, Task
 from gbmrank.experiments.progress import Progress
 from gbmrank.experiments.provenance import needs_this_process
-from gbmrank.experiments.results import GIVEN, System
+from gbmrank.experiments.results import DEBIASED, GIVEN, System, split_name
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import check_split, judged
 from gbmrank.experiments.store import PLAN
@@ -87,20 +87,20 @@ class Prepared:
 
 def demonstration(settings: Settings) -> Settings:
     """Fill in defaults for the demonstration data."""
-    asked = settings.params is not None or settings.params_for is not None
+    metrics = DEMO_METRICS if settings.metrics is None else settings.metrics
+    if settings.params is not None or settings.params_for is not None:
+        return replace(settings, metrics=metrics)
     backends = settings.backends or installed_backends()
-    return replace(
-        settings,
-        metrics=DEMO_METRICS if settings.metrics is None else settings.metrics,
-        params_for=settings.params_for
-        if asked
-        else {name: booster_named(name).tuning.demonstration for name in backends},
-    )
+    usual = {name: booster_named(name).tuning.demonstration for name in backends}
+    return replace(settings, metrics=metrics, params_for=usual)
 
 
 def prepare(source: Source, settings: Settings) -> Prepared:
     """Validate everything that can be validated before the first training."""
-    metrics = metric_list(_metrics(source) if settings.metrics is None else settings.metrics)
+    usual = DEFAULT_METRICS
+    if "position" in source.data.columns:  # those that can be estimated from clicks
+        usual = TRUTH_METRICS if "truth" in source.data.columns else CLICK_METRICS
+    metrics = metric_list(usual if settings.metrics is None else settings.metrics)
     chosen = choose_systems(_objectives(source, settings, metrics), settings.backends)
     chosen = _with_given(chosen, list(source.scores))
     for one in chosen.objectives.values():
@@ -123,8 +123,7 @@ def prepare(source: Source, settings: Settings) -> Prepared:
     check_split(source.scheme, design.folds)
     design, notes = _with_clicks(source, design, settings, metrics)
     chosen = chosen._replace(notes=(*chosen.notes, *notes))
-    _check_learnable(source)
-    _check_scores(source, design.folds)
+    _check_rows(source, design.folds)
     _check_metrics(source, design, metrics)
     _check_plans(design)
     return Prepared(
@@ -136,14 +135,6 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         margin=margin,
         jobs=0 if here else jobs,
     )
-
-
-def _metrics(source: Source) -> str:
-    """Return the default metrics; for clicks, those that can be estimated from them."""
-    columns = source.data.columns
-    if "position" not in columns:
-        return DEFAULT_METRICS
-    return CLICK_METRICS if "truth" not in columns else TRUTH_METRICS
 
 
 def _objectives(source: Source, settings: Settings, metrics: MetricList) -> Any:
@@ -165,27 +156,21 @@ def _with_clicks(
 ) -> tuple[Design, tuple[str, ...]]:
     """Add the position bias to the design, if rows have positions."""
     trained = [one for one in design.systems if not one.is_given]
-    clicks, notes = read_log(
-        source,
-        design.folds,
-        design.valid_share,
-        settings.position_bias,
-        settings.clip,
-        trained[0].backend,
-    )
+    how = settings.position_bias, settings.clip, trained[0].backend
+    clicks, notes = read_log(source, design.folds, design.valid_share, *how)
     if clicks is None:
-        corrected = next((one for one in trained if correction_of(one.objective)[0]), None)
-        if corrected is not None:
+        debiased = [one for one in trained if split_name(one.objective)[0] == DEBIASED]
+        if debiased:
             raise ConfigError(
-                f"{corrected} corrects clicks for positions, but none are given; name their column "
-                "(position, --position)"
+                f"{debiased[0]} corrects clicks for positions, but none are given; name their "
+                "column (position, --position)"
             )
         return design, ()
     clicks.check_metrics(metrics)
-    folded = next((one for one in trained if is_folded(one.objective)), None)
-    if folded is not None:
+    folded = [one for one in trained if is_folded(one.objective)]
+    if folded:
         raise ConfigError(
-            f"{folded}: folds are not supported on a log of clicks, whose bias belongs to the "
+            f"{folded[0]}: folds are not supported on a log of clicks, whose bias belongs to the "
             "training queries; leave it out"
         )
     return replace(design, clicks=clicks), notes
@@ -201,8 +186,15 @@ def _with_given(chosen: Chosen, names: Sequence[str]) -> Chosen:
     return chosen._replace(systems=systems)
 
 
-def _check_scores(source: Source, folds: int) -> None:
-    """Raise DataError for scores that are missing on test queries."""
+def _check_rows(source: Source, folds: int) -> None:
+    """Raise if no training query has two different labels, or if test queries lack scores."""
+    smallest, largest = source.label_ends()
+    learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
+    if not (smallest < largest)[learned].any():
+        raise DataError(
+            f"nothing to learn: none of the {int(learned.sum())} training queries has two "
+            "different labels; check the columns of labels and query ids"
+        )
     groups = source.data.groups
     tested = np.zeros(source.n_queries, dtype=bool)
     tested[judged(source.scheme, folds)] = True
@@ -214,17 +206,6 @@ def _check_scores(source: Source, folds: int) -> None:
                 f"query {groups.query_of(int(bad[0]))!r}; leave these queries out, or give rows "
                 "that were not ranked the lowest score"
             )
-
-
-def _check_learnable(source: Source) -> None:
-    """Raise DataError when no training query has two different labels."""
-    smallest, largest = source.label_ends()
-    learned = np.ones(source.n_queries, bool) if source.parts is None else source.parts == 0
-    if not (smallest < largest)[learned].any():
-        raise DataError(
-            f"nothing to learn: none of the {int(learned.sum())} training queries has two "
-            "different labels; check the columns of labels and query ids"
-        )
 
 
 def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:

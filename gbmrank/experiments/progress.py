@@ -1,5 +1,6 @@
 """Progress on standard error: bars on a terminal, otherwise plain lines."""
 
+import contextlib
 import os
 import sys
 import time
@@ -151,9 +152,6 @@ def outcome(task: Task, run: Run) -> str:
 def progress_on(out: IO[str] | None = None) -> Progress:
     """Return bars on a terminal, otherwise lines."""
     stream = out or sys.stderr
-    if stream.isatty():
-        try:
-            return Bars(stream)
-        except ImportError:
-            pass
+    with contextlib.suppress(ImportError):  # without rich
+        return Bars(stream) if stream.isatty() else Lines(stream)
     return Lines(stream)

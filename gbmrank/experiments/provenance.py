@@ -5,9 +5,11 @@ bytecode, of constants and of everything it references in the same package; comm
 and the location of the file do not matter.
 """
 
+import contextlib
 import datetime as dt
 import hashlib
 import importlib.metadata
+import itertools
 import platform
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,23 +25,15 @@ from gbmrank.boosters.supported import BACKENDS
 from gbmrank.experiments.design import Design
 from gbmrank.experiments.results import GIVEN, Queries, System
 from gbmrank.experiments.sources import Source, scores_key
-from gbmrank.experiments.splits import judged, time_table
+from gbmrank.experiments.splits import judged
 from gbmrank.experiments.trial import regret_name
-from gbmrank.registry.catalogue import (
-    LOSSES,
-    METRICS,
-    OBJECTIVES,
-    UTILITIES,
-    list_losses,
-    list_metrics,
-    list_objectives,
-    list_utilities,
-)
+from gbmrank.registry.catalogue import LOSSES, METRICS, OBJECTIVES, UTILITIES, Registry
 from gbmrank.registry.entry_points import Origin, class_name
 from gbmrank.registry.guards import is_ours
 from gbmrank.theory.verdicts.calibration import calibration_or_unknown
 from gbmrank.types import FloatArray
 
+_REGISTRIES: tuple[Registry[Any], ...] = (LOSSES, METRICS, OBJECTIVES, UTILITIES)
 _LEVELS = 12  # label values that are counted separately
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 _MADE_BY_PYTHON = frozenset(
@@ -50,7 +44,7 @@ _MADE_BY_PYTHON = frozenset(
 )
 
 
-def data_facts(source: Source, notes: tuple[str, ...] = ()) -> dict[str, Any]:
+def data_facts(source: Source, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return facts about the data, for the report."""
     labels, groups = source.data.labels, source.data.groups
     smallest, largest = source.label_ends()
@@ -81,12 +75,11 @@ def _further_columns(source: Source) -> dict[str, Any]:
             for at, known in sorted(source.categories.items())
         }
     if data.weight is not None:
-        same = np.array_equal(
-            data.weight, data.groups.spread(data.weight[data.groups.offsets[:-1]])
-        )
+        first = data.groups.spread(data.weight[data.groups.offsets[:-1]])
+        per, also = ("query", " and validation") if (first == data.weight).all() else ("row", "")
         found["weights"] = (
-            f"{origins['weight']}, one per {'query' if same else 'row'}, {_range(data.weight)}; in "
-            f"training{' and validation' if same else ''}; all test queries have equal weight"
+            f"{origins['weight']}, one per {per}, {_range(data.weight)}; in training{also}; all "
+            "test queries have equal weight"
         )
     if "position" in data.columns:
         shown = _range(data.columns["position"])
@@ -101,16 +94,6 @@ def _range(values: FloatArray) -> str:
     missing = len(values) - len(known)
     ends = f"{known.min():g} to {known.max():g}" if len(known) else "no values"
     return ends + (f", missing in {missing} rows" if missing else "")
-
-
-def split_facts(source: Source, design: Design) -> dict[str, Any]:
-    """Return how clicks are evaluated, and the folds of a split by time, if any."""
-    found: dict[str, Any] = {}
-    if design.clicks is not None:
-        found["judged_by"] = design.clicks.sentence()
-    if source.times is not None:
-        found["split_by_time"] = time_table(source.times, design.folds, design.valid_share)
-    return found
 
 
 def column_notes(source: Source, design: Design) -> Iterator[str]:
@@ -154,12 +137,12 @@ def verdicts(
     if regret_k is not None:
         judged_by[regret_name(regret_k)] = f"dcg@{regret_k}"
     found = {}
-    for name, one in objectives.items():
+    shown = ("status", "sentence", "reference", "condition", "constant")
+    for name, measure in itertools.product(objectives, judged_by):
+        one = objectives[name]
         target = one if isinstance(one, Objective) else str(one)
-        for measure, metric in judged_by.items():
-            plain = calibration_or_unknown(target, metric).as_dict()
-            shown = ("status", "sentence", "reference", "condition", "constant")
-            found[name, measure] = {key: plain[key] for key in shown}
+        plain = calibration_or_unknown(target, judged_by[measure]).as_dict()
+        found[name, measure] = {key: plain[key] for key in shown}
     return found
 
 
@@ -172,17 +155,15 @@ def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
     found = {"python": platform.python_version()}
     for name in ("gbmrank", *BACKENDS, "numpy", "numba"):
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return found
 
 
 def environment(command: str) -> dict[str, Any]:
     """Return command, versions, platform and time of the comparison."""
-    lists = (list_objectives(), list_losses(), list_metrics(), list_utilities())
-    origins = {entry.origin for listed in lists for entry in listed}
+    registered = (found for one in _REGISTRIES for found in one.entries.values())
+    origins = {entry.origin for entries in registered for entry in entries}
     return {
         "command": command,
         "versions": versions(),
@@ -197,7 +178,7 @@ def fingerprints(parts: Any) -> dict[str, str]:
     found = {}
     for cls in _external(parts):
         origin = _origin_of(cls)
-        where = str(origin) if origin.version else "this process"
+        where = origin if origin.version else "this process"
         found[class_name(cls)] = f"{where}, code {code_of(cls)[:12]}"
     return found
 
@@ -221,22 +202,20 @@ def code_of(cls: type) -> str:
 def _label_counts(labels: FloatArray) -> dict[str, int]:
     levels, counts = np.unique(labels, return_counts=True)
     if len(levels) <= _LEVELS:
-        return {f"{level:g}": int(count) for level, count in zip(levels, counts, strict=True)}
+        return dict(zip([f"{level:g}" for level in levels], counts.tolist(), strict=True))
     counts, ends = np.histogram(labels, bins=_LEVELS)
-    return {
-        f"{low:.3g} to {high:.3g}": int(count)
-        for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)
-    }
+    names = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(ends)]
+    return dict(zip(names, counts.tolist(), strict=True))
 
 
 def _duplicates(source: Source) -> int:
     """Count rows that repeat all features of another row of their query."""
-    rows = np.ascontiguousarray(source.X, dtype=np.float64)
-    groups = source.data.groups
+    rows, groups = np.ascontiguousarray(source.X, dtype=np.float64), source.data.groups
     rng = np.random.default_rng(0)
     # Two random projections distinguish rows; equal rows have equal projections.
     factors = rng.standard_normal((rows.shape[1], 2))
-    sums = np.nan_to_num(rows, nan=0.5, posinf=1e99, neginf=-1e99) @ factors
+    missing, above, below = rng.standard_normal(3)  # values that no feature has
+    sums = np.nan_to_num(rows, nan=missing, posinf=above, neginf=below) @ factors
     query = groups.spread(np.arange(groups.n_queries))
     order = np.lexsort((sums[:, 1], sums[:, 0], query))
     same = (query[order][1:] == query[order][:-1]) & (sums[order][1:] == sums[order][:-1]).all(1)
@@ -267,7 +246,7 @@ def _external(part: Any) -> Iterator[type]:
 
 def _origin_of(cls: type) -> Origin:
     """Return the plugin of a class; without a version it was registered in this process."""
-    origins = [one.origin_of(cls) for one in (LOSSES, METRICS, OBJECTIVES, UTILITIES)]
+    origins = [one.origin_of(cls) for one in _REGISTRIES]
     return next((one for one in origins if one.version), origins[0])
 
 
@@ -309,9 +288,10 @@ def _of_class(cls: type, root: str, seen: set[int]) -> Iterator[str]:
 def _of_function(function: types.FunctionType, root: str, seen: set[int]) -> Iterator[str]:
     yield from _of_code(function.__code__)
     named = list(_referenced(function.__globals__, _names(function.__code__), root, set()))
-    held = [cell.cell_contents for cell in function.__closure__ or () if _is_full(cell)]
-    defaults = [function.__defaults__, function.__kwdefaults__]
-    for one in (*named, *held, *defaults):
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # an empty one
+            named.append(cell.cell_contents)
+    for one in (*named, function.__defaults__, function.__kwdefaults__):
         yield from _described(one, root, seen)
 
 
@@ -340,13 +320,6 @@ def _of_code(code: types.CodeType) -> Iterator[str]:
 def _names(code: types.CodeType) -> list[str]:
     inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
     return [*code.co_names, *(name for one in inner for name in _names(one))]
-
-
-def _is_full(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def _of_value(value: Any, root: str, seen: set[int]) -> Iterator[str]:

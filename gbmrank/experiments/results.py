@@ -12,7 +12,22 @@ from gbmrank.types import FloatArray, IntArray
 
 GIVEN = "given scores"
 """Backend name of a system whose scores are given, so it is not trained."""
+DEBIASED, CROSSFIT, DISTILLED = "debiased", "crossfit", "distilled"
+"""Ways to train a system, which its name begins with: ``click_logs`` and ``ways``."""
+REGRET = "regret@"
+"""Begin of the name of the exact regret as a measure; the cut-off follows."""
 _FEW_ROUNDS = 5
+
+
+def split_name(name: str) -> tuple[str | None, str]:
+    """Split the name of a system into its way of training and its objective.
+
+    >>> split_name("crossfit:native:lambdarank"), split_name("native:lambdarank")
+    (('crossfit', 'native:lambdarank'), (None, 'native:lambdarank'))
+    """
+    how, _, rest = name.partition(":")
+    known = how.strip() in (DEBIASED, CROSSFIT, DISTILLED)
+    return (how.strip(), rest.strip()) if known else (None, name)
 
 
 class System(NamedTuple):
@@ -37,6 +52,16 @@ class Measure(NamedTuple):
 
     name: str
     higher_is_better: bool
+
+    @property
+    def sign(self) -> float:
+        """Factor that makes larger values better."""
+        return 1.0 if self.higher_is_better else -1.0
+
+    @property
+    def is_regret(self) -> bool:
+        """Whether it is the exact regret."""
+        return self.name.startswith(REGRET)
 
 
 @final
@@ -115,6 +140,10 @@ class Results:
         alike = System(self.baseline.backend, system.objective)
         return alike if alike in self.systems else self.baseline
 
+    def finished(self, system: System) -> list[Run]:
+        """Return the successful runs of a system."""
+        return [run for run in self.runs if run.system == system and run.error is None]
+
     def stopped_at_once(self) -> dict[System, tuple[int, int]]:
         """Return how many runs kept fewer than five rounds, and of how many, by system.
 
@@ -124,7 +153,7 @@ class Results:
             return {}
         found = {}
         for system in self.systems:
-            own = [run for run in self.runs if run.system == system and run.error is None]
+            own = self.finished(system)
             few = sum(run.best_round + 1 < _FEW_ROUNDS for run in own)
             if few and not system.is_given:
                 found[system] = (few, len(own))
@@ -133,11 +162,10 @@ class Results:
     def values(self, measure: str) -> FloatArray:
         """Return the values of a measure, shape (n_systems, n_seeds, n_queries); NaN if missing."""
         seeds = {seed: at for at, seed in enumerate(self.seeds)}
-        systems = {system: at for at, system in enumerate(self.systems)}
-        table = np.full((len(systems), len(seeds), len(self.queries)), np.nan)
-        for run in self.runs:
-            if run.error is None:
-                table[systems[run.system], seeds[run.seed], run.queries] = run.values[measure]
+        table = np.full((len(self.systems), len(seeds), len(self.queries)), np.nan)
+        for own, system in zip(table, self.systems, strict=True):
+            for run in self.finished(system):
+                own[seeds[run.seed], run.queries] = run.values[measure]
         return table
 
     @property

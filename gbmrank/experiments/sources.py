@@ -62,7 +62,7 @@ class Source:
     origins: Mapping[str, str] = field(default_factory=dict)  # where further columns come from
     roles: Mapping[str, str] = field(default_factory=dict)  # names of columns of a table
     left_out: tuple[str, ...] = ()  # columns that are no features in this part
-    rows: IntArray | None = None  # number of each row in the given data, or in its part
+    rows: IntArray | None = None  # ``numbers``, unless they are 0, 1, 2 ...
     extra: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # only while reading
     notes: tuple[str, ...] = ()
 
@@ -70,6 +70,11 @@ class Source:
     def n_queries(self) -> int:
         """Number of queries."""
         return self.data.groups.n_queries
+
+    @property
+    def numbers(self) -> IntArray:
+        """Number of each row in the given data, or in its part."""
+        return np.arange(self.data.groups.n_rows) if self.rows is None else self.rows
 
     @property
     def scheme(self) -> Scheme:
@@ -100,9 +105,7 @@ class Source:
 
     def leakage(self) -> str | None:
         """Return a message if query ids are in more than one predefined split."""
-        if self.parts is None:
-            return None
-        shared = _repeated(self.ids)
+        shared = [] if self.parts is None else _repeated(self.ids)
         if not shared:
             return None
         return (
@@ -141,16 +144,12 @@ def read_source(
     further = further or {}
     named = {key: one for key, one in further.items() if isinstance(one, str)}
     columns = replace(options.columns, columns=named)
-    options = replace(options, columns=columns)
-    if data is None:
-        data = demo_data()
+    data = demo_data() if data is None else data
     if isinstance(data, Source):
         return data
-    names = _distinct_names(_paths(data))
     read = _joined if isinstance(data, Mapping) else _one
-    source = read(data, options, names)
-    source = _selected(source, columns)
-    source = _with_categories(source, columns.categorical)
+    source = read(data, replace(options, columns=columns), _distinct_names(_paths(data)))
+    source = _with_categories(_selected(source, columns), columns.categorical)
     if not source.X.shape[0] or not source.X.shape[1]:
         raise DataError(
             f"{source.title}: {source.X.shape[0]} rows and {source.X.shape[1]} features; a "
@@ -208,12 +207,8 @@ def _kept(source: Source, wanted: Sequence[str]) -> Source:
         raise ConfigError(f"{source.title} has several features called {twice!r}; rename them")
     at = [names.index(name) for name in wanted]
     kept = {new: source.categories[old] for new, old in enumerate(at) if old in source.categories}
-    return replace(
-        source,
-        X=np.ascontiguousarray(source.X[:, at]),
-        feature_names=tuple(wanted),
-        categories=kept,
-    )
+    table = np.ascontiguousarray(source.X[:, at])
+    return replace(source, X=table, feature_names=tuple(wanted), categories=kept)
 
 
 def _with_categories(source: Source, wanted: Sequence[str]) -> Source:
@@ -285,46 +280,39 @@ def _origin(given: Any) -> str:
 
 def _column(source: Source, key: str, given: Any) -> npt.NDArray[Any]:
     """Return one value per row, or one weight per query, in the order of the source."""
-    what = key.removeprefix(_SCORES)
+    what, groups = key.removeprefix(_SCORES), source.data.groups
     if isinstance(given, str):
         return source.extra[key]
     if source.parts is None:
-        rows = np.arange(source.data.groups.n_rows) if source.rows is None else source.rows
-        return _picked(_values(key, given), rows, what, key == "weight", source.data.groups.sizes)
+        return _values(key, given, what, source.numbers, groups.sizes)
     by_part = given if isinstance(given, Mapping) else {PARTS[_TEST]: given}
     if not isinstance(given, Mapping) and not key.startswith(_SCORES):
         raise ConfigError(
             f"splits are given, so {what} must be the name of a column or a mapping such as "
             '{"train": ..., "test": ...}'
         )
-    made = np.full(source.data.groups.n_rows, _FILL.get(key, np.nan))
+    made = np.full(groups.n_rows, _FILL.get(key, np.nan))
     for name, one in by_part.items():
         if name not in PARTS or (source.parts != PARTS.index(name)).all():
             raise ConfigError(f"{what} is given for {name!r}, but there is no such split")
         queries = source.parts == PARTS.index(name)
-        here = source.data.groups.spread(queries)
-        sizes = source.data.groups.sizes[queries]
-        rows = np.arange(int(sizes.sum())) if source.rows is None else source.rows[here]
-        found = _picked(_values(key, one), rows, f"{what} of {name}", key == "weight", sizes)
-        made[here] = np.repeat(found, sizes) if len(found) != len(rows) else found
+        here, sizes = groups.spread(queries), groups.sizes[queries]
+        found = _values(key, one, f"{what} of {name}", source.numbers[here], sizes)
+        made[here] = np.repeat(found, sizes) if len(found) != here.sum() else found
     return made
 
 
-def _values(key: str, given: Any) -> npt.NDArray[Any]:
+def _values(key: str, given: Any, what: str, rows: IntArray, sizes: IntArray) -> npt.NDArray[Any]:
+    """Return given values in the order of the rows; one weight per query is already sorted."""
     if isinstance(given, os.PathLike):
-        return read_column(given)
-    return one_column(given) if key == "time" else as_floats(given, key, exact=True)
-
-
-def _picked(
-    values: npt.NDArray[Any], rows: IntArray, what: str, by_query: bool, sizes: IntArray
-) -> npt.NDArray[Any]:
-    """Sort values like the rows; one value per query is already sorted."""
+        values: npt.NDArray[Any] = read_column(given)
+    else:
+        values = one_column(given) if key == "time" else as_floats(given, key, exact=True)
     if len(values) == len(rows):
         return values[rows]
-    if by_query and len(values) == len(sizes):
+    if key == "weight" and len(values) == len(sizes):
         return values
-    also = f", or one per query ({len(sizes)})" if by_query else ""
+    also = f", or one per query ({len(sizes)})" if key == "weight" else ""
     raise DataError(f"{what} has {len(values)} entries; give one per row ({len(rows)}){also}")
 
 
@@ -454,19 +442,15 @@ def _joined(data: Mapping[str, Any], options: FileOptions, names: Mapping[str, s
         title=", ".join(dict.fromkeys(part.title for part in parts.values())),
         data=replace(joined, groups=replace(joined.groups, ids=ids)),
         parts=np.concatenate(numbers).astype(np.int64),
-        rows=np.concatenate([_row_numbers([part]) for part in parts.values()]),
+        rows=np.concatenate([part.numbers for part in parts.values()]),
         gain=None,
     )
 
 
 def _of_part(options: FileOptions, name: str) -> FileOptions:
     """Return how a split is read: test needs no weights, the others no scores and no truth."""
-    tested = name == PARTS[_TEST]
-    optional = [
-        key
-        for key in options.columns.columns
-        if (key == "weight" if tested else key == "truth" or key.startswith(_SCORES))
-    ]
+    free = ("weight",) if name == PARTS[_TEST] else ("truth", _SCORES)
+    optional = [key for key in options.columns.columns if key.startswith(free)]
     return replace(options, columns=replace(options.columns, optional=optional))
 
 
@@ -478,9 +462,9 @@ def _read_files(
     for path in paths:
         form = options.form or guess_format(path, options.limits)
         if form not in ROW_FORMATS:
-            allowed = ", ".join(ROW_FORMATS)
             raise ConfigError(
-                f"{quoted(path)} has the format {form}; rows with features are in {allowed}"
+                f"{quoted(path)} has the format {form}; rows with features are in "
+                f"{', '.join(ROW_FORMATS)}"
             )
         file, name = read_rows(path, replace(options, form=form)), names[os.fspath(path)]
         if file.numbered and file.qid is not None:  # the same numbers are other queries elsewhere
@@ -489,6 +473,8 @@ def _read_files(
     if len(files) == 1:
         return files[0]
     stacked = _stacked(files)
+    starts = np.cumsum([0, *(file.data.groups.n_rows for file in files)])
+    numbers = [start + file.numbers for start, file in zip(starts, files, strict=False)]
     labels = np.concatenate([file.data.labels for file in files])
     ids = [file.data.groups.spread(file.ids) for file in files]
     rows = RankingData.from_arrays(labels, qid=np.concatenate(ids))
@@ -502,7 +488,7 @@ def _read_files(
         title=", ".join(file.title for file in files),
         X=rows.groups.arrange(stacked.X),
         data=rows,
-        rows=rows.groups.arrange(_row_numbers(files)),
+        rows=rows.groups.arrange(np.concatenate(numbers)),
         extra={key: rows.groups.arrange(column) for key, column in stacked.extra.items()},
         notes=(*stacked.notes, *([note] if shared else [])),
     )
@@ -540,40 +526,19 @@ def _stacked(tables: Sequence[Source]) -> Source:
         for table in tables
     ]
     notes = dict.fromkeys(note for table in tables for note in table.notes)
+    extra = {}
+    for key in dict.fromkeys(key for table in tables for key in table.extra):
+        fill = _FILL.get(key, np.nan)  # in tables that lack a column, as they do not need it
+        columns = [one.extra.get(key, np.full(len(one.X), fill)) for one in tables]
+        extra[key] = np.concatenate(columns)
     return replace(
         model,
         X=np.concatenate(blocks),
         by_index=by_index,
         categories=categories,
-        extra=_common_columns(tables),
+        extra=extra,
         notes=tuple(notes),
     )
-
-
-def _row_numbers(tables: Sequence[Source]) -> IntArray:
-    """Return the row number in the given data of each row of concatenated tables."""
-    sizes = [table.data.groups.n_rows for table in tables]
-    starts = np.cumsum([0, *sizes])[:-1]
-    return np.concatenate(
-        [
-            start + (np.arange(size) if table.rows is None else table.rows)
-            for table, start, size in zip(tables, starts, sizes, strict=True)
-        ]
-    )
-
-
-def _common_columns(tables: Sequence[Source]) -> dict[str, npt.NDArray[Any]]:
-    """Concatenate further columns; a table may lack those that it does not need."""
-    keys = dict.fromkeys(key for table in tables for key in table.extra)
-    return {
-        key: np.concatenate(
-            [
-                table.extra.get(key, np.full(table.data.groups.n_rows, _FILL.get(key, np.nan)))
-                for table in tables
-            ]
-        )
-        for key in keys
-    }
 
 
 def _common_categories(tables: Sequence[Source]) -> dict[int, Categories]:

@@ -93,8 +93,10 @@ def cut(scheme: Scheme, *, folds: int, share: float, at: tuple[int, int]) -> Spl
         rest, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
     n_valid = min(max(round(share * len(rest)), 1), len(rest) - 1)
     if scheme.times is not None:
-        latest = _latest(scheme.times[rest], n_valid)
-        if latest is not None:
+        times = np.sort(scheme.times[rest])
+        if len(starts := _starts(times, 1)):  # else all have the same time
+            begin = starts[np.argmin(np.abs(starts - (len(times) - n_valid)))]
+            latest = scheme.times[rest] >= times[begin]
             return Split(rest[~latest], rest[latest], test)
     drawn = np.random.default_rng([seed, fold, _VALIDATION]).permutation(rest)
     return Split(np.sort(drawn[n_valid:]), np.sort(drawn[:n_valid]), test)
@@ -116,11 +118,9 @@ def time_table(times: npt.NDArray[Any], folds: int, share: float) -> list[dict[s
         split = cut(Scheme(len(times), times=times), folds=folds, share=share, at=(0, fold))
         row: dict[str, Any] = {"fold": fold + 1}
         for name, part in zip(PARTS, split, strict=True):
-            row[name] = {
-                "queries": len(part),
-                "from": _shown(times[part].min()),
-                "to": _shown(times[part].max()),
-            }
+            own = times[part]
+            ends = {"from": _shown(own.min()), "to": _shown(own.max())}
+            row[name] = {"queries": len(part), **ends}
         rows.append(row)
     return rows
 
@@ -183,27 +183,15 @@ def _blocks(times: npt.NDArray[Any], folds: int) -> IntArray:
             f"time into {folds} folds; the first two queries are needed for training and "
             "validation, and each fold needs a later time: give fewer folds or finer times"
         )
-    chosen: list[int] = []
-    first = 0
+    chosen, first = [], 0
     for fold in range(folds):
         last = len(starts) - (folds - fold - 1)
         wanted = n_queries * (fold + 1) / (folds + 1)
-        first += int(np.argmin(np.abs(starts[first:last] - wanted)))
-        chosen.append(int(starts[first]))
-        first += 1
+        first += int(np.argmin(np.abs(starts[first:last] - wanted))) + 1
+        chosen.append(starts[first - 1])
     block = np.empty(n_queries, dtype=np.int64)
     block[order] = np.searchsorted(chosen, np.arange(n_queries), side="right")
     return block
-
-
-def _latest(times: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_] | None:
-    """Return a mask of about ``count`` latest queries; None if all have the same time."""
-    starts = _starts(np.sort(times), 1)
-    if not len(starts):
-        return None
-    begin = starts[np.argmin(np.abs(starts - (len(times) - count)))]
-    late: npt.NDArray[np.bool_] = times >= np.sort(times)[begin]
-    return late
 
 
 def _starts(times: npt.NDArray[Any], least: int) -> IntArray:

@@ -19,6 +19,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -47,6 +48,7 @@ _OURS = (PLAN, "runs", _WORK, "results.json", "per_query.csv", "report.html")
 _VALUE = "value:"
 _ARRAYS = ("queries", "values", "tied")  # of a run, in a file of their own
 _END = "\r\n"  # of lines, as in RFC 4180
+_json = partial(json.dumps, allow_nan=False)
 _HEAD = ("query", "rows", "relevant", "measure", "backend", "objective", "seed", "fold", "value")
 
 
@@ -72,7 +74,7 @@ class Store:
         text = json.dumps({"schema": _PLAN_SCHEMA, **plan}, indent=1, allow_nan=False)
         there = check_folder(folder, resume=resume, force=force)
         if there and resume:
-            _check_same(store.plan(), plan, folder)
+            _check_same(folder, plan)
         elif there:
             store.clear()
         store.runs.mkdir(parents=True, exist_ok=True)
@@ -82,14 +84,6 @@ class Store:
         if not (there and resume):
             write_whole(folder / PLAN, text.encode())
         return store
-
-    def plan(self) -> dict[str, Any]:
-        """Return the plan of the comparison in the folder."""
-        path = self.folder / PLAN
-        try:
-            return _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
-        except (FileNotFoundError, ValueError, RecursionError) as error:
-            raise DataError(f"{path} is damaged ({error}); start over with --force") from error
 
     def clear(self) -> None:
         """Remove only the files of a comparison."""
@@ -220,15 +214,7 @@ def results_to_json(results: Results) -> dict[str, Any]:
         **_fields(results),
         "measures": [measure._asdict() for measure in results.measures],
         "queries": {name: column.tolist() for name, column in _fields(queries).items()},
-        "runs": [
-            {
-                **_run_to_json(run),
-                "queries": run.queries.tolist(),
-                "values": {name: _numbers(values) for name, values in run.values.items()},
-                "tied": _numbers(run.tied),
-            }
-            for run in results.runs
-        ],
+        "runs": [{**_run_to_json(run), **_arrays_to_json(run)} for run in results.runs],
         "verdicts": [
             {"objective": objective, "measure": measure, **verdict}
             for (objective, measure), verdict in results.verdicts.items()
@@ -302,7 +288,13 @@ def _differences(old: Any, new: Any, name: str = "") -> list[str]:
     return [] if old == new else [f"{name} was {old!r:.160} and is {new!r:.160}"]
 
 
-def _check_same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
+def _check_same(folder: Path, new: Mapping[str, Any]) -> None:
+    """Raise if the plan in the folder differs, or is damaged."""
+    path = folder / PLAN
+    try:
+        old = _check_schema(json.loads(path.read_bytes()), path, _PLAN_SCHEMA)
+    except (FileNotFoundError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} is damaged ({error}); start over with --force") from error
     kept = {key: value for key, value in old.items() if key != "schema"}
     known = {key: value for key, value in new.items() if key in kept or key not in _ADDED}
     found = _differences(kept, json.loads(json.dumps(known)))
@@ -333,16 +325,13 @@ def _fields(data: Any) -> dict[str, Any]:
 
 def _document_from_json(read: dict[str, Any]) -> Results:
     queries, verdicts = read["queries"], read["verdicts"]
+    counts = {name: np.array(queries[name], dtype=np.int64) for name in ("sizes", "relevant")}
     made: dict[str, Any] = {
         "systems": tuple(System(*pair) for pair in read["systems"]),
         "measures": tuple(Measure(**one) for one in read["measures"]),
         "baseline": System(*read["baseline"]),
         "baselines": tuple(System(*pair) for pair in read.get("baselines", ())),  # 0.1 has none
-        "queries": Queries(
-            ids=np.array(queries["ids"], dtype=np.str_),
-            sizes=np.array(queries["sizes"], dtype=np.int64),
-            relevant=np.array(queries["relevant"], dtype=np.int64),
-        ),
+        "queries": Queries(ids=np.array(queries["ids"], dtype=np.str_), **counts),
         "runs": tuple(map(_run_from_json, read["runs"])),
         "verdicts": {(one.pop("objective"), one.pop("measure")): one for one in verdicts},
     }
@@ -355,6 +344,11 @@ def _run_to_json(run: Run) -> dict[str, Any]:
     about = {name: one for name, one in _fields(run).items() if name not in _ARRAYS}
     history = {name: _numbers(values) for name, values in run.history.items()}
     return {**about, "history": history, "params": dict(run.params)}
+
+
+def _arrays_to_json(run: Run) -> dict[str, Any]:
+    values = {name: _numbers(values) for name, values in run.values.items()}
+    return {"queries": run.queries.tolist(), "values": values, "tied": _numbers(run.tied)}
 
 
 def _run_from_json(read: Mapping[str, Any]) -> Run:
@@ -378,10 +372,6 @@ def _numbers(values: ArrayLike) -> list[float | None]:
     shown = given.astype(object)
     shown[~np.isfinite(given)] = None
     return shown.tolist()
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, allow_nan=False)
 
 
 def _csv_cells(cells: Iterable[Any]) -> str:

@@ -1,7 +1,7 @@
 """Summary of a comparison: a table with one row per system, and caveats."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,12 +14,10 @@ from gbmrank.experiments.statistics.analysis import (
     Comparison,
     Interval,
     MeasureAnalysis,
-    Summary,
 )
 from gbmrank.experiments.systems import title_of
 
 _MANY_TIES = 0.1
-_REGRET = "regret@"
 _DEFINITION = "regret: share of the best possible expected DCG that a ranking loses; 0 is perfect"
 _WORDS = {"calibrated": "yes", "conditional": "if", "not calibrated": "no", "unknown": "?"}
 
@@ -47,9 +45,8 @@ def verdict_of(results: Results, analysis: Analysis) -> Verdict | None:
     if best is None or not target.comparisons:
         return None
     better = [one for one in target.comparisons if one.outcome == "better"]
-    sign = 1.0 if target.measure.higher_is_better else -1.0
     # The boosters' own baselines may be best without being compared with the others.
-    means = {one.system: sign * one.mean for one in target.summaries}
+    means = {one.system: target.measure.sign * one.mean for one in target.summaries}
     won = max((one.system for one in better), key=lambda one: means[one], default=best.system)
     lead = best.system if target.comparison(best.system) is None else won
     missing = analysis.not_established
@@ -69,15 +66,13 @@ def _wins(target: MeasureAnalysis, analysis: Analysis, lead: System) -> str:
             f"{title_of(lead)}, the baseline, has the best mean {name}, {mean:.4f}: no system is "
             f"better, {worse} of {len(target.comparisons)} are worse."
         )
-    size = (
-        f"{mean:.4f}, {_gap(target, compared, analysis.level)}, corrected p {_p(compared.p_holm)}"
-    )
+    gap, p = _gap(target, compared, analysis.level), _p(compared.p_holm)
+    size = f"{mean:.4f}, {gap}, corrected p {p}"
     if compared.outcome != "better":
         return f"No winner on {name}: {title_of(lead)} has the best mean, {size}."
-    best = target.best
     more = ""
-    if best is not None and best.system != lead:
-        more = f" {title_of(best.system)} has a better mean, but no established lead."
+    if target.best is not None and target.best.system != lead:
+        more = f" {title_of(target.best.system)} has a better mean, but no established lead."
     return f"{title_of(lead)} wins on {name}: {size}.{more}"
 
 
@@ -85,10 +80,8 @@ def _gap(target: MeasureAnalysis, compared: Comparison, level: float) -> str:
     """Return how far a system is from its baseline, in percent where that makes sense."""
     base = target.mean(compared.baseline)
     ends = (compared.difference, *compared.interval)
-    if base:
-        middle, low, high = (f"{100.0 * one / abs(base):+.1f}%" for one in ends)
-    else:
-        middle, low, high = (f"{one:+.4f}" for one in ends)
+    shown = (f"{100.0 * one / abs(base):+.1f}%" if base else f"{one:+.4f}" for one in ends)
+    middle, low, high = shown
     known = "" if math.isnan(compared.interval.low) else f" ({100 * level:g}%: {low} to {high})"
     return f"{middle} against {title_of(compared.baseline)}{known}"
 
@@ -113,39 +106,25 @@ def _costs(results: Results, target: MeasureAnalysis, lead: System) -> str:
 
 def _spent(results: Results, system: System) -> tuple[float, float] | None:
     """Return the median seconds and trees of the runs of a system, if it was trained."""
-    runs = [run for run in results.runs if run.system == system and run.error is None]
+    runs = results.finished(system)
     if system.is_given or not runs:
         return None
-    return (
-        float(np.median([run.seconds for run in runs])),
-        float(np.median([run.best_round + 1 for run in runs])),
-    )
+    seconds, trees = zip(*((run.seconds, run.best_round + 1) for run in runs), strict=True)
+    return float(np.median(seconds)), float(np.median(trees))
 
 
 def summary_table(results: Results, analysis: Analysis) -> Table:
     """Return one row per system, the best on the target first, failed ones last."""
-    target, *others = analysis.measures
+    target, *others = (one.measure for one in analysis.measures)
+    sides = ["" if one.higher_is_better else " (lower is better)" for one in others]
     head = [
-        "system",
-        f"{target.measure.name} [{100 * analysis.level:g}%]",
-        "difference to baseline",
-        "p (Holm)",
-        *(
-            one.measure.name + ("" if one.measure.higher_is_better else " (lower is better)")
-            for one in others
-        ),
-        "calibrated",
-        "rounds",
-        "s/run",
+        *("system", f"{target.name} [{100 * analysis.level:g}%]", "difference to baseline"),
+        *("p (Holm)", *(f"{one.name}{side}" for one, side in zip(others, sides, strict=True))),
+        *("calibrated", "rounds", "s/run"),
     ]
-    order = sorted(
-        (one for one in target.summaries if not math.isnan(one.mean)),
-        key=lambda one: one.mean,
-        reverse=target.measure.higher_is_better,
-    )
-    ranked = [one.system for one in order]
-    ranked += [system for system in results.systems if system not in ranked]
-    rows = [_row(results, analysis, system) for system in ranked]
+    rows = [
+        _row(results, analysis, system) for system in analysis.measures[0].ranked(results.systems)
+    ]
     return Table(head, rows, "<" + ">" * (len(head) - 1))
 
 
@@ -184,15 +163,12 @@ def notes(results: Results, analysis: Analysis) -> tuple[str, ...]:
 
 def footnotes(results: Results) -> list[str]:
     """Return what the star in the table means, and regret where it is shown."""
-    others = {one: results.compared_with(one) for one in results.baselines[1:]}
-    told = [
-        f"; {title_of(one)} is compared with {title_of(other)}"
-        for one, other in others.items()
-        if other is not None
-    ]
+    told = []
+    for one in results.baselines[1:]:
+        if (other := results.compared_with(one)) is not None:
+            told.append(f"; {title_of(one)} is compared with {title_of(other)}")
     star = f"* baseline of its booster{''.join(told)}" if told else "* baseline"
-    exact = any(one.name.startswith(_REGRET) for one in results.measures)
-    return [star, _DEFINITION] if exact else [star]
+    return [star, _DEFINITION] if any(one.is_regret for one in results.measures) else [star]
 
 
 def failure_sentence(results: Results) -> str | None:
@@ -205,49 +181,43 @@ def failure_sentence(results: Results) -> str | None:
 
 def regret_sentence(analysis: Analysis) -> str | None:
     """Return a sentence about the regret of the best and the worst system, if it is known."""
-    found = next((one for one in analysis.measures if _exact(one)), None)
+    found = next((one for one in analysis.measures if one.measure.is_regret), None)
     known = [one for one in (found.summaries if found else ()) if not math.isnan(one.mean)]
     if found is None or len(known) < 2:
         return None
-    best, worst = min(known, key=lambda one: one.mean), max(known, key=lambda one: one.mean)
+    ends = min(known, key=lambda one: one.mean), max(known, key=lambda one: one.mean)
+    lost = [
+        f"{100 * one.mean:.1f}% ({100 * one.interval.low:.1f} to {100 * one.interval.high:.1f})"
+        for one in ends
+    ]
     k = found.measure.name.partition("@")[2]
+    best, worst = (title_of(one.system) for one in ends)
     return (
-        f"The truth is known here: of the best possible expected DCG@{k}, "
-        f"{title_of(best.system)} loses {_percent(best)} and {title_of(worst.system)} "
-        f"{_percent(worst)}."
+        f"The truth is known here: of the best possible expected DCG@{k}, {best} loses {lost[0]} "
+        f"and {worst} {lost[1]}."
     )
-
-
-def _percent(one: Summary) -> str:
-    ends = f"{100 * one.interval.low:.1f} to {100 * one.interval.high:.1f}"
-    return f"{100 * one.mean:.1f}% ({ends})"
 
 
 def _row(results: Results, analysis: Analysis, system: System) -> list[str]:
     target, *others = analysis.measures
-    runs = [run for run in results.runs if run.system == system and run.error is None]
     spent = _spent(results, system)
     versus = target.comparison(system)
     mark = " *" if system in analysis.baselines else ""
     status = results.verdicts.get((system.objective, target.measure.name), {}).get("status")
     return [
         f"{system}{mark}",
-        _mean(target, system, ends=True) if runs else "failed",
+        _mean(target, system, ends=True) if results.finished(system) else "failed",
         "" if versus is None else f"{versus.difference:+.4f} {_ends(versus.interval, sign='+')}",
         "" if versus is None else _p(versus.p_holm),
-        *(_mean(one, system, ends=_exact(one)) for one in others),
+        *(_mean(one, system, ends=one.measure.is_regret) for one in others),
         _WORDS.get(str(status), ""),
         "" if spent is None else f"{spent[1]:.0f}",
         "" if spent is None else f"{spent[0]:.2g}",
     ]
 
 
-def _exact(one: MeasureAnalysis) -> bool:
-    return one.measure.name.startswith(_REGRET)
-
-
 def _mean(one: MeasureAnalysis, system: System, *, ends: bool = False) -> str:
-    found = next((each for each in one.summaries if each.system == system), None)
+    found = one.summary(system)
     if found is None or math.isnan(found.mean):
         return "-"
     return f"{found.mean:.4f}" + (f" {_ends(found.interval)}" if ends else "")
@@ -283,27 +253,22 @@ def _about_queries(results: Results, target: MeasureAnalysis) -> Iterator[str]:
 
 
 def _about_ties(runs: Mapping[System, Sequence[Run]]) -> Iterator[str]:
-    shares = {
-        system: float(np.mean([run.tied.mean() for run in own if _judged(run)]))
-        for system, own in runs.items()
-        if any(map(_judged, own))
-    }
-    many = {system: share for system, share in shares.items() if share > _MANY_TIES}
+    many = []
+    for system, own in runs.items():
+        good = [run for run in own if run.error is None and not is_constant(run)]
+        shares = [float(run.tied.mean()) for run in good if len(run.tied)]
+        if shares and (share := float(np.mean(shares))) > _MANY_TIES:
+            many.append(f"{system} {100 * share:.0f}%")
     if many:
-        listed = ", ".join(f"{system} {100 * share:.0f}%" for system, share in many.items())
+        listed = ", ".join(many)
         yield f"pairs of a query with equal scores (averaged over their orderings): {listed}"
-
-
-def _judged(run: Run) -> bool:
-    return run.error is None and len(run.tied) > 0 and not is_constant(run)
 
 
 def _about_runs(runs: Sequence[Run], settings: Any) -> Iterator[str]:
     good = [run for run in runs if run.error is None]
-    failures = dict.fromkeys(run.error for run in runs if run.error is not None)
-    for error in failures:
-        times = sum(run.error == error for run in runs)
-        yield f"{times} of {len(runs)} runs failed: {str(error).splitlines()[0]}"
+    failures = Counter(run.error for run in runs if run.error is not None)
+    for error, times in failures.items():
+        yield f"{times} of {len(runs)} runs failed: {error.splitlines()[0]}"
     constant = sum(is_constant(run) for run in good)
     if constant:
         yield f"constant scores in {constant} of {len(good)} runs: nothing was learned"

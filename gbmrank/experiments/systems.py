@@ -14,9 +14,8 @@ from gbmrank.boosters.plan import PREFIX, Native, native_lists, near_native
 from gbmrank.boosters.supported import BACKENDS, BOOSTERS, booster_named
 from gbmrank.errors import ConfigError, GbmrankError, MissingBackendError, UnknownNameError
 from gbmrank.estimators.committee import default_members
-from gbmrank.experiments.click_logs import DEBIASED, check_correction
-from gbmrank.experiments.results import System
-from gbmrank.experiments.ways import split_name
+from gbmrank.experiments.click_logs import check_correction
+from gbmrank.experiments.results import DEBIASED, System, split_name
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import build, spec_of
@@ -61,10 +60,8 @@ def find_baseline(systems: Sequence[System], given: str | None) -> System:
     """
     if given is None:
         production = [one for one in systems if one.is_given]
-        if production:
-            return production[0]
         native = [one for one in systems if one.objective.startswith(PREFIX)]
-        return (native or list(systems))[0]
+        return (production or native or list(systems))[0]
     wanted = " ".join(given.split())
     found = [one for one in systems if wanted in (str(one), one.objective)]
     if not found:
@@ -85,10 +82,8 @@ def own_baselines(systems: Sequence[System]) -> tuple[System, ...]:
     backends = dict.fromkeys([first.backend, *(one.backend for one in systems)])
     if first.is_given or len(backends) in (1, len(systems)):
         return ()
-    return tuple(
-        find_baseline([one for one in systems if one.backend == backend], None)
-        for backend in backends
-    )
+    own = ([one for one in systems if one.backend == backend] for backend in backends)
+    return tuple(find_baseline(one, None) for one in own)
 
 
 def title_of(system: System, *, booster: bool = True) -> str:
@@ -185,22 +180,22 @@ def _read(given: Any) -> tuple[str | None, str, Objective | Native | Committee]:
     how, minimised = split_name(given) if isinstance(given, str) else (None, given)
     one = ranking_objective(minimised)
     name = " ".join(minimised.split()) if isinstance(minimised, str) else str(one)
-    _check_natives(one)
+    for native in _natives(one):
+        if not any(native.name in _own(booster) for booster in BOOSTERS):
+            near = near_native(native.name)
+            hint = "" if near is None else f"did you mean {near}? "
+            raise UnknownNameError(f"no booster has {str(native)!r}; {hint}{native_lists()}")
     if isinstance(one, Native):
         name = str(one)
     elif any(held_preferences(each.template) for each in objectives_in(one)):
         raise ConfigError(
             f"{name} has preferences between rows, which folds cannot use; give labels"
         )
-    elif (
-        isinstance(given, Objective) and ranking_objective(name) != given
-    ):  # runs are given its text
+    elif isinstance(given, Objective) and ranking_objective(name) != given:  # runs get the text
         raise ConfigError(f"{name} now refers to another objective; give yours a new name")
-    if how is None:
-        return None, name, one
     if how == DEBIASED:
-        check_correction(how, one)
-    return how, f"{how}:{name}", one
+        check_correction(one)
+    return how, name if how is None else f"{how}:{name}", one
 
 
 def _own(booster: Booster) -> tuple[str, ...]:
@@ -213,14 +208,6 @@ def _natives(one: Objective | Native | Committee) -> tuple[Native, ...]:
     return tuple(each for each in members if isinstance(each, Native))
 
 
-def _check_natives(one: Objective | Native | Committee) -> None:
-    for native in _natives(one):
-        if not any(native.name in _own(booster) for booster in BOOSTERS):
-            near = near_native(native.name)
-            hint = "" if near is None else f"did you mean {near}? "
-            raise UnknownNameError(f"no booster has {str(native)!r}; {hint}{native_lists()}")
-
-
 def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:
     there = installed_backends()
     if given is None:
@@ -229,11 +216,12 @@ def _check_backends(given: Sequence[str] | None) -> tuple[str, ...]:
             raise MissingBackendError(f"no booster is installed: pip install 'gbmrank[{extras}]'")
         return there
     names = (given,) if isinstance(given, str) else tuple(given)
+    known = f"known: {', '.join(BACKENDS)}"
     if not names:
-        raise ConfigError(f"backends is empty; known: {', '.join(BACKENDS)}")
+        raise ConfigError(f"backends is empty; {known}")
     for at, name in enumerate(names):
         if name not in BACKENDS:
-            raise UnknownNameError(f"there is no backend {name!r}; known: {', '.join(BACKENDS)}")
+            raise UnknownNameError(f"there is no backend {name!r}; {known}")
         if name in names[:at]:
             raise ConfigError(f"the backend {name!r} is given twice")
         if name not in there:

@@ -23,12 +23,13 @@ from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
+from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.ranker_training import train
 from gbmrank.experiments.design import Design, Task
-from gbmrank.experiments.results import Run
+from gbmrank.experiments.results import REGRET, Run, split_name
 from gbmrank.experiments.sources import Source
 from gbmrank.experiments.splits import Split, cut, judged
-from gbmrank.experiments.ways import is_folded, models_of, split_name, train_in_folds
+from gbmrank.experiments.ways import folds_of, is_folded, train_in_folds
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray
@@ -70,7 +71,8 @@ def seconds_needed(source: Source, design: Design, tasks: Sequence[Task]) -> flo
         if backend not in costs:
             costs[backend] = _timed(source, design, task)
         start, each = costs[backend]
-        models = models_of(task.system.objective, plan_of(design, task))
+        plan = plan_of(design, task)
+        models = len(member_plans(plan, folds_of(task.system.objective, plan)))
         total += models * max(design.tune, 1) * (start + each * design.rounds)
     return total
 
@@ -80,10 +82,8 @@ def _timed(source: Source, design: Design, task: Task) -> tuple[float, float]:
     own = Native(booster_named(task.system.backend).tuning.baselines[0])
     plan = replace(plan_of(design, task), objective=own, rounds=_TIMED, early_stopping=None)
     split = split_of(source, design, task)
-    learned, valid = (
-        part_of(source, split.train),
-        _validation(source, design, task.fold, split.valid),
-    )
+    learned = part_of(source, split.train)
+    valid = _validation(source, design, task.fold, split.valid)
     plan = replace(plan, metric=_defined(design, valid.data))
     times = [time.perf_counter()]
     train(plan, learned, {_VALID: valid}, lambda _: times.append(time.perf_counter()))
@@ -136,7 +136,7 @@ def part_of(source: Source, queries: IntArray) -> Part:
 
 def regret_name(k: int) -> str:
     """Return the name of the exact regret as a measure."""
-    return f"regret@{k}"
+    return f"{REGRET}{k}"
 
 
 def tied_pairs(scores: FloatArray, groups: Groups) -> FloatArray:
@@ -181,21 +181,17 @@ def best_of(tried: Candidates, attempt: Callable[[dict[str, Any]], tuple[float, 
             best_value, best = value, result
 
 
-def _optuna_itself() -> Any:
+def check_tuner(tuner: str) -> Any:
+    """Return the package of a tuner, if it needs one; raise when it is not installed."""
     missing = "tuner=optuna needs optuna: pip install optuna, or use tuner=random"
-    return import_optional("optuna", missing)
-
-
-def check_tuner(tuner: str) -> None:
-    """Raise when a tuner's package is not installed."""
-    if tuner == "optuna":
-        _optuna_itself()
+    return import_optional("optuna", missing) if tuner == "optuna" else None
 
 
 def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], None] | None) -> Run:
     split = split_of(source, design, task)
     if task.system.is_given:
-        return _given_run(source, design, task, split)
+        given = source.scores[task.system.objective][_rows(source.data.groups, split.test)[0]]
+        return Run(**task._asdict(), **_judgement(source, design, split.test, given))
     both = np.sort(np.concatenate([split.train, split.valid]))
     queries = both if is_folded(task.system.objective) else split.train
     learned = _learned(source, design, task, queries)
@@ -213,10 +209,12 @@ def _run(source: Source, design: Design, task: Task, on_round: Callable[[int], N
             "the smallest leaves",
             NoProgressWarning,
         )
+    found = trained.history.get(_VALID, {})  # without metrics that are undefined there
+    rounds = max(map(len, found.values()), default=0)
     return Run(
         **task._asdict(),
         **judgement,
-        history=_history(design, trained),
+        history={name: found.get(name, [math.nan] * rounds) for name in design.metrics},
         best_round=trained.best_round,
         seconds=seconds,
         params=params,
@@ -243,32 +241,33 @@ def _validation(source: Source, design: Design, fold: int, queries: IntArray) ->
     return part
 
 
-def _given_run(source: Source, design: Design, task: Task, split: Split) -> Run:
-    """Evaluate given scores on the test queries."""
-    rows, _ = _rows(source.data.groups, split.test)
-    scores = source.scores[task.system.objective][rows]
-    return Run(**task._asdict(), **_judgement(source, design, split.test, scores))
-
-
 def _judgement(
     source: Source, design: Design, queries: IntArray, scores: FloatArray
 ) -> dict[str, Any]:
     """Return all measures of scores; test queries have equal weight."""
-    data = replace(_data_of(source, queries)[1], weight=None)
+    rows, data = _data_of(source, queries)
+    data = replace(data, weight=None)
     if design.clicks is not None:
         data = design.clicks.judged(data)
-    return {
-        "queries": np.searchsorted(judged(source.scheme, design.folds), queries),
-        "values": _values(source, design, queries, data, scores),
-        "tied": tied_pairs(scores, data.groups),
-    }
+    metrics = metrics_callback(list(design.metrics))
+    bound = [bind_metric(one.measure, data) for one in metrics]
+    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
+    values = {}
+    for one, state in zip(metrics, bound, strict=True):
+        found = state.per_query(ranked)
+        fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty, math.nan)
+        values[str(one)] = np.where(np.isnan(found), fill, found)
+    if design.regret_k is not None and source.gain is not None:
+        # The expected DCG of a ranking is its DCG with expected gains for labels.
+        exact = metrics_callback(f"ndcg(gain=linear)@{design.regret_k}")[0]
+        reached = exact.per_query(source.gain[rows], scores, group=data.groups.sizes)
+        values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
+    numbers = np.searchsorted(judged(source.scheme, design.folds), queries)
+    return {"queries": numbers, "values": values, "tied": tied_pairs(scores, data.groups)}
 
 
 def _trained(
-    design: Design,
-    task: Task,
-    parts: tuple[Part, Part],
-    on_round: Callable[[int], None] | None,
+    design: Design, task: Task, parts: tuple[Part, Part], on_round: Callable[[int], None] | None
 ) -> tuple[Trained, dict[str, Any]]:
     """Train once, or once per setting in tuning, and keep the best on the validation set."""
     learned, valid = parts
@@ -290,14 +289,13 @@ def _trained(
 
     if not design.tune:
         return attempt({})[1]
-    tried = candidates(
-        task.system.backend,
-        design.fixed_params(task.system),
-        budget=design.tune,
-        tuner=design.tuner,
-        stream=(task.seed, task.fold),
-    )
-    return best_of(tried, attempt)
+    how: dict[str, Any] = {
+        "budget": design.tune,
+        "tuner": design.tuner,
+        "stream": (task.seed, task.fold),
+    }
+    asked = design.fixed_params(task.system)
+    return best_of(candidates(task.system.backend, asked, **how), attempt)
 
 
 def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> None:
@@ -324,11 +322,9 @@ def _warm_up(source: Source, design: Design, task: Task, queries: IntArray) -> N
 def _defined(design: Design, data: RankingData) -> MetricList:
     """Return the metrics that are defined on the validation queries, and always the target."""
     data = replace(data, weight=None)
-    metrics = [
-        one
-        for one in metrics_callback(list(design.metrics))
-        if design.clicks is None or one.measure.linear  # others need the truth
-    ]
+    metrics = list(metrics_callback(list(design.metrics)))
+    if design.clicks is not None:  # others need the truth
+        metrics = [one for one in metrics if one.measure.linear]
     flat = Ranked(np.zeros(data.groups.n_rows), data.groups)
     bound = [bind_metric(one.measure, data) for one in metrics]
     known = [not np.isnan(one.score(flat.prepare(one.depth))) for one in bound]
@@ -336,45 +332,13 @@ def _defined(design: Design, data: RankingData) -> MetricList:
     return MetricList([one for one, kept in zip(metrics, known, strict=True) if kept])
 
 
-def _history(design: Design, trained: Trained) -> dict[str, list[float]]:
-    """Return the values on the validation queries; NaN if undefined."""
-    found = trained.history.get(_VALID, {})
-    rounds = max(map(len, found.values()), default=0)
-    return {name: found.get(name, [math.nan] * rounds) for name in design.metrics}
-
-
-def _values(
-    source: Source, design: Design, queries: IntArray, data: RankingData, scores: FloatArray
-) -> dict[str, FloatArray]:
-    """Return one value per measure and query."""
-    metrics = metrics_callback(list(design.metrics))
-    bound = [bind_metric(one.measure, data) for one in metrics]
-    ranked = Ranked(scores, data.groups).prepare(*(one.depth for one in bound))
-    values = {}
-    for one, state in zip(metrics, bound, strict=True):
-        found = state.per_query(ranked)
-        fill = {"zero": 0.0, "one": 1.0}.get(one.measure.empty, math.nan)
-        values[str(one)] = np.where(np.isnan(found), fill, found)
-    if design.regret_k is not None and source.gain is not None:
-        # The expected DCG of a ranking is its DCG with expected gains for labels.
-        exact = metrics_callback(f"ndcg(gain=linear)@{design.regret_k}")[0]
-        rows, sizes = _rows(source.data.groups, queries)
-        reached = exact.per_query(source.gain[rows], scores, group=sizes)
-        values[regret_name(design.regret_k)] = np.maximum(1.0 - reached, 0.0)
-    return values
-
-
 def _data_of(source: Source, queries: IntArray) -> tuple[IntArray, RankingData]:
     """Return row numbers, and labels, weights and further columns of some queries."""
     rows, sizes = _rows(source.data.groups, queries)
-    whole = source.data
-    data = RankingData(
-        whole.labels[rows],
-        Groups.from_sizes(sizes, len(rows)),
-        None if whole.weight is None else whole.weight[rows],
-        columns={name: column[rows] for name, column in whole.columns.items()},
-    )
-    return rows, data
+    whole, groups = source.data, Groups.from_sizes(sizes, len(rows))
+    weight = None if whole.weight is None else whole.weight[rows]
+    columns = {name: column[rows] for name, column in whole.columns.items()}
+    return rows, RankingData(whole.labels[rows], groups, weight, columns=columns)
 
 
 def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
@@ -387,25 +351,24 @@ def _rows(groups: Groups, queries: IntArray) -> tuple[IntArray, IntArray]:
 def _texts(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
     """Return warnings, each once and on one line."""
     kinds = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
-    kept = [one for one in caught if not issubclass(one.category, kinds)]
-    lines = (" ".join(_XGBOOST_PLACE.sub("", str(one.message)).split()) for one in kept)
-    named = zip(kept, lines, strict=True)
-    return tuple(dict.fromkeys(f"{one.category.__name__}: {line}" for one, line in named))
+    found: dict[str, None] = {}
+    for one in caught:
+        if not issubclass(one.category, kinds):
+            line = " ".join(_XGBOOST_PLACE.sub("", str(one.message)).split())
+            found[f"{one.category.__name__}: {line}"] = None
+    return tuple(found)
 
 
 def _random(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
     rng = np.random.default_rng([*stream, 2])
     yield {}
     for _ in range(budget - 1 if space else 0):
-        shares = rng.random(len(space))
-        yield {
-            name: bounds.at(float(share))
-            for (name, bounds), share in zip(space.items(), shares, strict=True)
-        }
+        shares = dict(zip(space, rng.random(len(space)).tolist(), strict=True))
+        yield {name: space[name].at(share) for name, share in shares.items()}
 
 
 def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) -> Candidates:
-    optuna = _optuna_itself()
+    optuna = check_tuner("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     seed = int(np.random.default_rng([*stream, 2]).integers(2**31))
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(budget // 3, 1))
@@ -413,11 +376,8 @@ def _optuna(space: Mapping[str, Range], budget: int, stream: tuple[int, ...]) ->
     yield {}
     for _ in range(budget - 1 if space else 0):
         trial = study.ask()
-        tried = {
-            name: (trial.suggest_int if bounds.whole else trial.suggest_float)(
-                name, bounds.low, bounds.high, log=True
-            )
-            for name, bounds in space.items()
-        }
-        value = yield tried
-        study.tell(trial, value)
+        tried = {}
+        for name, bounds in space.items():
+            suggest = trial.suggest_int if bounds.whole else trial.suggest_float
+            tried[name] = suggest(name, bounds.low, bounds.high, log=True)
+        study.tell(trial, (yield tried))

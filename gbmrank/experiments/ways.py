@@ -1,8 +1,7 @@
-"""How a system is trained from its objective, which its name begins with.
+"""Training of a system in folds.
 
 ``crossfit:OBJECTIVE`` trains on training and validation queries in folds, ``distilled:OBJECTIVE``
-then trains one model with a quarter of the trees on the scores of that. ``debiased:OBJECTIVE``
-corrects clicks; see ``gbmrank.experiments.click_logs``.
+then trains one model with a quarter of the trees on the scores of that.
 """
 
 from collections.abc import Callable
@@ -13,23 +12,9 @@ import numpy as np
 from gbmrank.boosters.base import Part, Trained
 from gbmrank.boosters.plan import Plan
 from gbmrank.estimators import distil
-from gbmrank.estimators.committee import member_plans
 from gbmrank.estimators.crossfit import CROSSFIT_FOLDS, fold_count, make_folds, train
 from gbmrank.estimators.distillation import rounds_of, shared_params
-from gbmrank.experiments.click_logs import DEBIASED
-
-CROSSFIT, DISTILLED = "crossfit", "distilled"
-
-
-def split_name(name: str) -> tuple[str | None, str]:
-    """Split the name of a system into its way of training and its objective.
-
-    >>> split_name("crossfit:native:lambdarank"), split_name("native:lambdarank")
-    (('crossfit', 'native:lambdarank'), (None, 'native:lambdarank'))
-    """
-    how, _, rest = name.partition(":")
-    known = how.strip() in (DEBIASED, CROSSFIT, DISTILLED)
-    return (how.strip(), rest.strip()) if known else (None, name)
+from gbmrank.experiments.results import CROSSFIT, DISTILLED, split_name
 
 
 def is_folded(name: str) -> bool:
@@ -42,11 +27,6 @@ def folds_of(name: str, plan: Plan) -> int | None:
     if not is_folded(name):
         return None
     return fold_count(None, plan.objective, plan.metric, 1, {}) or CROSSFIT_FOLDS
-
-
-def models_of(name: str, plan: Plan) -> int:
-    """Return how many models a system trains."""
-    return len(member_plans(plan, folds_of(name, plan)))
 
 
 def train_in_folds(

@@ -63,6 +63,19 @@ class Model:
         rows = self.columns.encoded(self.fitted, shown, "the model")
         return rows, self.columns.scores(self.fitted, shown, who="the model")
 
+    def explained(
+        self, table: Any, qid: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, Groups]:
+        """Return contributions, scores, the mean score of each row's list, rows and lists."""
+        rows, scores = self.read(table)
+        groups = Groups.single(len(rows)) if qid is None else Groups.from_qid(qid, len(rows))
+        weight = 1.0 / groups.spread(groups.sizes)
+        sums = groups.restore(self.contributions(groups.arrange(rows), groups, weight))
+        means = np.add.reduceat(groups.arrange(scores), groups.offsets[:-1]) / groups.sizes
+        references = groups.restore(groups.spread(means))
+        check_sums(sums, scores - references, scores)
+        return sums, scores, references, rows, groups
+
     def contributions(self, rows: FloatArray, groups: Groups, weight: FloatArray) -> FloatArray:
         """Return what each feature contributes to each row's score, one list after the other.
 

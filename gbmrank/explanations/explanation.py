@@ -77,15 +77,9 @@ class Explanation:
             made = frame_like(self._table, columns)
             return made.set_axis(self._table.index) if hasattr(made, "iloc") else made
         order = self._largest(0)
-        return frame_like(
-            self._table,
-            {
-                "feature": [self.features[at] for at in order],
-                "a": [self._text(0, at) for at in order],
-                "b": [self._text(1, at) for at in order],
-                "contribution": self.contributions[0, order],
-            },
-        )
+        columns = {"feature": [self.features[at] for at in order]}
+        columns |= {name: [self._text(row, at) for at in order] for row, name in enumerate("ab")}
+        return frame_like(self._table, {**columns, "contribution": self.contributions[0, order]})
 
     def bars(self, row: int | None = None, most: int | None = _SHOWN) -> list[Bar]:
         """Return the largest contributions to a row's score, the sum of the rest, the total.
@@ -246,13 +240,7 @@ def explain(
     known = Model.of(model)
     if pair is not None:
         return _of_pair(known, X, qid, pair)
-    rows, scores = known.read(X)
-    groups = Groups.single(len(rows)) if qid is None else Groups.from_qid(qid, len(rows))
-    sizes = groups.spread(groups.sizes)
-    sums = known.contributions(groups.arrange(rows), groups, 1.0 / sizes)
-    means = np.add.reduceat(groups.arrange(scores), groups.offsets[:-1]) / groups.sizes
-    made, references = groups.restore(sums), groups.restore(groups.spread(means))
-    check_sums(made, scores - references, scores)
+    made, scores, references, rows, groups = known.explained(X, qid)
     return Explanation(known.names(X), made, scores, references, None, X, rows, groups)
 
 

@@ -6,10 +6,9 @@ from typing import Any, final
 import numpy as np
 
 from gbmrank.api.metrics import metric_list
-from gbmrank.data.queries import Groups
 from gbmrank.data.tables import frame_like
 from gbmrank.errors import GroupError, MetricError, ParameterError
-from gbmrank.explanations.contributions import Model, check_sums
+from gbmrank.explanations.contributions import Model
 from gbmrank.types import FloatArray, is_whole
 
 _SHOWN = 10
@@ -111,24 +110,19 @@ def metric_ledger(
     if qid is None:
         raise GroupError("say which query each row of X belongs to: qid= (one id per row)")
     known, measure = Model.of(model), metric_list(metric)[0]
-    rows, scores = known.read(X)
-    groups = Groups.from_qid(qid, len(rows))
-    sums = known.contributions(groups.arrange(rows), groups, 1.0 / groups.spread(groups.sizes))
-    parts = groups.restore(sums)
-    means = np.add.reduceat(groups.arrange(scores), groups.offsets[:-1]) / groups.sizes
-    check_sums(parts, scores - groups.restore(groups.spread(means)), scores)
+    parts, scores, _, _, _ = known.explained(X, qid)
 
     def value(ranked: FloatArray) -> float:
         return float(measure.score(y, ranked, qid=qid))
 
-    total, none = value(scores), value(np.zeros(len(rows)))
+    total, none = value(scores), value(np.zeros(len(scores)))
     if not np.isfinite(total):
         raise MetricError(f"{measure} is undefined for every query of y, so nothing can be shared")
     used = np.flatnonzero(parts.any(axis=0))
     steps = np.zeros((orders, parts.shape[1]))
     random, unit = np.random.default_rng(seed), float(np.abs(parts).sum(axis=1).max()) or 1.0
     for order in steps:
-        so_far, before = np.zeros(len(rows)), none
+        so_far, before = np.zeros(len(scores)), none
         added = random.permutation(used)
         for number, feature in enumerate(added, start=1):
             so_far += parts[:, feature]

@@ -272,6 +272,7 @@ def test_texts_for_the_terminal_have_no_markup(capsys, name):
     [
         (["check", "logistic"], "logistic is a loss, and an objective is needed; try pairwise("),
         (["check", "softmax_ce"], "try bregman(loss=softmax_ce)"),
+        (["check", "gbmrank:logistic"], "try pairwise(loss=gbmrank:logistic)"),
         (["check", "native:lambdarank"], "no verdict"),
         (["info", "native:lambdarank"], "gbmrank compare --objectives, GBMRanker(objective="),
     ],
@@ -296,15 +297,30 @@ def test_names_of_other_tools_get_the_one_that_is_meant(command, meant, capsys):
     assert meant in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("gbmrank:logistic", "LOSS logistic"),
+        ("gbmrank:ndcg@5", "METRIC ndcg@5"),
+        ("gbmrank:ranknet", "OBJECTIVE comparison(loss=logistic)"),
+    ],
+)
+def test_a_name_may_say_its_distribution(capsys, name, title):
+    assert main(["info", name]) == 0
+    assert capsys.readouterr().out.startswith(title)
+    assert main(["info", f"other-{name}"]) == 2
+    assert "there is no objective, loss or metric 'other-" in capsys.readouterr().err
+
+
 def test_warm_compiles_what_is_named_and_says_what_it_could_not(capsys):
     assert main(["warm", "wta", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(row["name"], row["error"]) for row in found["warmed"]] == [("wta", None)]
     assert "kernels-" in found["folder"]
-    assert main(["warm", "wta", "precision@3"]) == 0
+    assert main(["warm", "wta", "gbmrank:precision@3"]) == 0
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()[:2]] == [
         "1/2 wta",
-        "2/2 precision@3",
+        "2/2 gbmrank",
     ]
     assert main(["warm", "logistic"]) == 2
     assert "pairwise(loss=logistic)" in capsys.readouterr().out

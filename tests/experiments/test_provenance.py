@@ -53,6 +53,14 @@ def test_queries_that_teach_nothing_are_counted():
     assert found["duplicate_rows"] == 0
 
 
+def test_a_missing_value_or_an_infinite_one_is_no_other_value():
+    x = np.array([[0.5, 1.0], [np.nan, 1.0], [np.inf, 2.0], [np.inf, 7.0], [-np.inf, 7.0]])
+    facts = data_facts(read_source((x, [0, 1, 0, 1, 0], [1] * 5)))
+    assert facts["duplicate_rows"] == 0
+    twice = data_facts(read_source((np.concatenate([x, x]), [0, 1] * 5, [1] * 10)))
+    assert twice["duplicate_rows"] == 5
+
+
 def code(factor):
     space: dict[str, Any] = {"__name__": "odd_module"}
     sys.modules["odd_module"] = sys.modules[__name__]  # where dataclasses look

@@ -56,73 +56,52 @@ def intervals(name: str, bars: Sequence[Bar], words: tuple[str, str, str], margi
 
 def differences(view: View, measured: MeasureAnalysis, name: str) -> Html:
     """Return the difference of every system to the baseline, with intervals."""
-    found = [measured.comparison(system) for system in view.order]
-    bars = [
-        Bar(
-            _against(view, each),
-            f"{signed(each.difference)} {_share(measured, each)}".rstrip(),
-            each.difference,
-            each.interval,
-            each.outcome,
-        )
-        for each in found
-        if each is not None
-    ]
+    bars = []
+    for each in filter(None, map(measured.comparison, view.order)):
+        title = title_of(each.system)
+        if each.system in view.analysis.baselines:  # its baseline is in another booster
+            title = f"{title} against {title_of(each.baseline)}"
+        share = percent(each.difference, measured.mean(each.baseline))
+        note = f"{signed(each.difference)} {share}".rstrip()
+        bars.append(Bar(title, note, each.difference, each.interval, each.outcome))
     text = "; ".join(f"{bar.name} {bar.note} ({bar.class_})" for bar in bars)
     title = f"Difference to the baseline, {measured.measure.name}"
     return intervals(name, bars, (title, text, _direction(measured.measure)), view.analysis.margin)
 
 
-def _against(view: View, compared: Comparison) -> str:
-    """Return the name of a system, with its baseline if that is in another booster."""
-    name = title_of(compared.system)
-    crossed = compared.system in view.analysis.baselines
-    return f"{name} against {title_of(compared.baseline)}" if crossed else name
-
-
-def _share(measured: MeasureAnalysis, compared: Comparison) -> str:
-    return percent(compared.difference, measured.mean(compared.baseline))
-
-
 def sliced(view: View, parts: Sequence[Slice], name: str, what: str) -> Html:
     """Return differences on parts of the queries, with intervals."""
-    sign = 1.0 if view.target.measure.higher_is_better else -1.0
-    bars = [
-        Bar(
-            f"{part.label} {what}",
-            f"{part.n_queries} queries",
-            part.difference,
-            part.interval,
-            _outcome(sign * part.interval.low, sign * part.interval.high),
-        )
-        for part in parts
-    ]
+    measure = view.target.measure
+    bars = []
+    for part in parts:
+        outcome = _outcome(*(measure.sign * end for end in part.interval))
+        note = f"{part.n_queries} queries"
+        bars.append(Bar(f"{part.label} {what}", note, part.difference, part.interval, outcome))
     text = "; ".join(f"{bar.name}: {signed(bar.middle)} over {bar.note}" for bar in bars)
     title = f"Difference to the baseline by number of {what}"
-    return intervals(name, bars, (title, text, _direction(view.target.measure)), 0.0)
+    return intervals(name, bars, (title, text, _direction(measure)), 0.0)
 
 
 def curves(view: View, backend: str, name: str) -> Html | None:
     """Return the median learning curves of one booster, with the best rounds marked."""
     systems = [each for each in view.results.systems if each.backend == backend]
-    found = [(each, *_curve(view, each)) for each in systems]
-    lines = [(system, line, best) for system, line, best in found if len(line)]
+    lines = [(each, *found) for each in systems if len((found := curve(view, each))[0])]
     if not lines:
         return None
-    values = np.concatenate([line for _, line, _ in lines])
-    low, high = _shown(values, [line for _, line, _ in lines], view.target.measure)
-    longest = max(len(line) for _, line, _ in lines)
+    target, columns = view.target.measure, [line for _, line, _ in lines]
+    values, longest = np.concatenate(columns), max(map(len, columns))
+    # The limits of the axis cut off the first rounds.
+    starts = np.array([line[min(len(line) // 12, len(line) - 1)] for line in columns])
+    low, high = float(values.min()), float(values.max())
+    if target.higher_is_better:
+        low = float(min(starts.min(), np.quantile(values, 0.1)))
+    else:
+        high = float(max(starts.max(), np.quantile(values, 0.9)))
     frame = Frame.around([1.0, float(max(longest, 2))], [low, high])
-    target = view.target.measure.name
-    body = [frame.x_axis("round", 0), frame.y_axis(f"{target}, validation")]
+    body = [frame.x_axis("round", 0), frame.y_axis(f"{target.name}, validation")]
     body += [_drawn(view, frame, each, (low, high)) for each in lines]
     text = "; ".join(f"{system.objective} best at round {best + 1}" for system, _, best in lines)
     return figure(name, f"Learning curves in {backend}", text, body)
-
-
-def has_curve(view: View, system: System) -> bool:
-    """Whether a system has a learning curve, that is a successful run."""
-    return len(_curve(view, system)[0]) > 0
 
 
 def scatter(view: View, challenger: Comparison) -> Html:
@@ -131,7 +110,7 @@ def scatter(view: View, challenger: Comparison) -> Html:
     both = [min(xs.min(), ys.min()), max(xs.max(), ys.max())]
     frame = Frame.around(both, both, height=400.0)
     keep = np.unique(np.linspace(0, len(xs) - 1, min(_DOTS, len(xs))).astype(np.int64))
-    sign = 1.0 if view.target.measure.higher_is_better else -1.0
+    ahead = view.target.measure.sign * (ys - xs)
     ids = view.results.queries.ids[view.data.queries]
     dots = [
         el(
@@ -140,9 +119,9 @@ def scatter(view: View, challenger: Comparison) -> Html:
             cx=frame.x(xs[i]),
             cy=frame.y(ys[i]),
             r=2.2,
-            class_=f"dot {_outcome(ahead, ahead)}",
+            class_=f"dot {_outcome(ahead[i], ahead[i])}",
         )
-        for i, ahead in ((i, sign * (ys[i] - xs[i])) for i in keep)
+        for i in keep
     ]
     ends = (frame.x.low, frame.x.high)
     line = path(frame, np.array(ends), np.array(ends), "zero", None)
@@ -183,39 +162,36 @@ def _outcome(low: float, high: float) -> str:
     return "worse" if max(low, high) < -1e-12 else "undecided"
 
 
-def _box(lane: Frame, left: float, right: float, class_: str) -> Html:
-    height = lane.y.start - lane.y.stop
-    width = rounded(right - left)
-    return el("rect", x=left, y=lane.y.stop, width=width, height=height, class_=class_)
-
-
 def _bar(lane: Frame, bar: Bar, margin: float) -> Html:
-    y, name = lane.y(0.5), bar.name
+    y, top, name, ends = lane.y(0.5), lane.y.stop, bar.name, ""
     name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}\u2026"
     body = [
-        label(lane.x.start, lane.y.stop - 6, name, "bar-name"),
-        label(lane.x.stop, lane.y.stop - 6, bar.note, "bar-note end"),
-        _box(lane, lane.x.start, lane.x.stop, "lane"),
-        _box(lane, lane.x(-margin), lane.x(margin), "band") if margin > 0.0 else None,
-        lane.upright(0.0),
+        label(lane.x.start, top - 6, name, "bar-name"),
+        label(lane.x.stop, top - 6, bar.note, "bar-note end"),
     ]
+    boxes = [("lane", lane.x.start, lane.x.stop)]
+    if margin > 0.0:
+        boxes.append(("band", lane.x(-margin), lane.x(margin)))
+    for class_, left, right in boxes:
+        width, height = rounded(right - left), lane.y.start - top
+        body.append(el("rect", x=left, y=top, width=width, height=height, class_=class_))
+    body.append(lane.upright(0.0))
     if math.isfinite(bar.ends.low):
-        low, high = lane.x(bar.ends.low), lane.x(bar.ends.high)
+        low, high = map(lane.x, bar.ends)
         body.append(el("line", x1=low, x2=high, y1=y, y2=y, class_="whisker"))
+        ends = f", {signed(bar.ends.low)} to {signed(bar.ends.high)}"
     body.append(el("circle", cx=lane.x(bar.middle), cy=y, r=4.5))
-    known = math.isfinite(bar.ends.low)
-    ends = f", {signed(bar.ends.low)} to {signed(bar.ends.high)}" if known else ""
     title = el("title", f"{bar.name}: {signed(bar.middle)}{ends}, {bar.class_}")
     return el("g", title, body, class_=f"bar {bar.class_}")
 
 
-def _curve(view: View, system: System) -> tuple[FloatArray, int]:
+def curve(view: View, system: System) -> tuple[FloatArray, int]:
     """Return the median over runs while at least half of them continue, and the best round.
 
     A run that has stopped counts with its last value; otherwise the median would jump.
     """
     target = view.target.measure.name
-    runs = [run for run in view.runs(system) if run.history]
+    runs = [run for run in view.results.finished(system) if run.history]
     histories = [run.history.get(target) or next(iter(run.history.values())) for run in runs]
     histories = [each for each in histories if each]
     if not histories:
@@ -231,38 +207,20 @@ def _curve(view: View, system: System) -> tuple[FloatArray, int]:
     return line, int(np.median([run.best_round for run in runs]))
 
 
-def _shown(values: FloatArray, lines: list[FloatArray], measure: Measure) -> tuple[float, float]:
-    """Return the limits of the axis, which cut off the first rounds."""
-    starts = np.array([line[min(len(line) // 12, len(line) - 1)] for line in lines])
-    if measure.higher_is_better:
-        return float(min(starts.min(), np.quantile(values, 0.1))), float(values.max())
-    return float(values.min()), float(max(starts.max(), np.quantile(values, 0.9)))
-
-
 def _drawn(
-    view: View, frame: Frame, line: tuple[System, FloatArray, int], ends: tuple[float, float]
+    view: View, frame: Frame, found: tuple[System, FloatArray, int], ends: tuple[float, float]
 ) -> Html:
-    system, values, best = line
+    system, values, best = found
     class_, dash = view.color(system.objective)
     inside = (values >= ends[0]) & (values <= ends[1])
     first = int(np.argmax(inside))
     rounds = np.arange(1.0, len(values) + 1.0)
     at = min(best, len(values) - 1)
     where = float(np.clip(values[at], *ends))
-    return el(
-        "g",
-        el("title", str(system)),
-        path(frame, rounds[first:], np.clip(values[first:], *ends), "curve", dash),
-        el(
-            "circle",
-            el("title", f"{system}: {fixed(values[at])} after round {best + 1}, the one kept"),
-            cx=frame.x(at + 1.0),
-            cy=frame.y(where),
-            r=4.5,
-            class_="best",
-        ),
-        class_=class_,
-    )
+    line = path(frame, rounds[first:], np.clip(values[first:], *ends), "curve", dash)
+    about = el("title", f"{system}: {fixed(values[at])} after round {best + 1}, the one kept")
+    dot = el("circle", about, cx=frame.x(at + 1.0), cy=frame.y(where), r=4.5, class_="best")
+    return el("g", el("title", str(system)), line, dot, class_=class_)
 
 
 def _area(frame: Frame, share: FloatArray, values: FloatArray, class_: str) -> Html:

@@ -22,18 +22,15 @@ def chart(front: Any) -> Html:
     named = [f"{goal} ({name})" for goal, name in zip(front.goals, front.metrics, strict=True)]
     on = values[kept][values[kept][:, 0].argsort()]
     served = values[front.served]
+    dots = [
+        el("circle", cx=frame.x(x), cy=frame.y(y), r=2.5 if fine else 1.2, class_="dot")
+        for (x, y), fine in zip(values.tolist(), kept.tolist(), strict=True)
+    ]
     body = [
         frame.x_axis(named[0]),
         frame.y_axis(named[1]),
         path(frame, on[:, 0], on[:, 1], "line c0", None),
-        el(
-            "g",
-            [
-                el("circle", cx=frame.x(x), cy=frame.y(y), r=2.5 if fine else 1.2, class_="dot")
-                for (x, y), fine in zip(values.tolist(), kept.tolist(), strict=True)
-            ],
-            class_="c0",
-        ),
+        el("g", dots, class_="c0"),
         el("circle", cx=frame.x(served[0]), cy=frame.y(served[1]), r=6, class_="part c1"),
     ]
     text = "; ".join(
@@ -46,19 +43,14 @@ def chart(front: Any) -> Html:
 def page(front: Any) -> str:
     """Return the page of :meth:`gbmrank.Front.to_html`."""
     means, widths = front.differences()
-    values, dominated = front.values, front.dominated
-    rows = [
-        (
-            fixed(front.at[row], 2),
-            *(
-                f"{fixed(values[row, goal])} ({signed(means[row, goal])} ± "
-                f"{fixed(widths[row, goal])})"
-                for goal in range(len(front.goals))
-            ),
-            "served" if row == front.served else "dominated" if dominated[row] else "",
-        )
-        for row in range(len(values))
-    ]
+    rows = []
+    for row, known in enumerate(zip(front.values, means, widths, strict=True)):
+        cells = [
+            f"{fixed(value)} ({signed(mean)} ± {fixed(width)})"
+            for value, mean, width in zip(*known, strict=True)
+        ]
+        mark = "served" if row == front.served else "dominated" if front.dominated[row] else ""
+        rows.append((fixed(front.at[row], 2), *cells, mark))
     title = "What every setting is worth: " + " and ".join(front.goals)
     note = (
         "Values are means over validation queries. Behind them stands the difference to the "

@@ -41,7 +41,7 @@ def el(tag: str, *children: Child, **attributes: str | float | None) -> Html:
     '<td class="n" aria-label="&quot;x&quot;">&lt;b&gt;</td>'
     """
     given = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_escaped(_text(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for name, value in attributes.items()
         if value is not None
     )
@@ -56,40 +56,24 @@ def join(children: Child) -> Html:
     >>> join(["a < b", None, Html("<br>"), 0.5])
     'a &lt; b<br>0.5'
     """
-    if children is None:
-        return Html("")
-    if isinstance(children, Html):
-        return children
+    if children is None or isinstance(children, Html):
+        return children or Html("")
     if isinstance(children, str | float | int):
-        return Html(_escaped(_text(children)))
+        return Html(_escaped(children))
     return Html("".join(join(child) for child in children))
 
 
-def table(
-    head: Iterable[Child], rows: Iterable[Iterable[Child]], class_: str = "", caption: Child = None
-) -> Html:
+def table(head: Iterable[Child], rows: Iterable[Iterable[Child]], class_: str = "") -> Html:
     """Return a table in a box that scrolls on narrow screens; the first cell names the row."""
     head = list(head)
     titles = [str(each[0]) if isinstance(each, list) else str(each) for each in head[1:]]
-    body = (
-        el(
-            "tr",
-            el("th", first, scope="row"),
-            [el("td", cell, data_of=of) for of, cell in zip(titles, rest, strict=True)],
-        )
-        for first, *rest in rows
-    )
-    return el(
-        "div",
-        el(
-            "table",
-            None if caption is None else el("caption", caption),
-            el("thead", el("tr", [el("th", cell, scope="col") for cell in head])),
-            el("tbody", list(body)),
-            class_=class_ or None,
-        ),
-        class_="scroll",
-    )
+    body = []
+    for first, *rest in rows:
+        cells = [el("td", cell, data_of=of) for of, cell in zip(titles, rest, strict=True)]
+        body.append(el("tr", el("th", first, scope="row"), cells))
+    top = el("thead", el("tr", [el("th", cell, scope="col") for cell in head]))
+    whole = el("table", top, el("tbody", body), class_=class_ or None)
+    return el("div", whole, class_="scroll")
 
 
 def breakable(text: str) -> Html:
@@ -131,9 +115,8 @@ def percent(difference: float, base: float) -> str:
     >>> percent(0.012, 0.6), percent(0.1, 0.0)
     ('(+2.0%)', '')
     """
-    if not math.isfinite(difference / base if base else math.nan):
-        return ""
-    return f"({signed(100.0 * difference / abs(base), 1)}%)"
+    known = bool(base) and math.isfinite(difference / base)
+    return f"({signed(100.0 * difference / abs(base), 1)}%)" if known else ""
 
 
 def number(value: float) -> str:
@@ -175,18 +158,10 @@ class Frame:
 
     @classmethod
     def around(
-        cls,
-        xs: Sequence[float],
-        ys: Sequence[float],
-        *,
-        width: float = 460.0,
-        height: float = 280.0,
-        left: float = 54.0,
+        cls, xs: Sequence[float], ys: Sequence[float], height: float = 280.0, left: float = 54.0
     ) -> "Frame":
         """Return a frame that holds all numbers, with room for the axes."""
-        return cls(
-            Scale(*_spread(xs), left, width - 14.0), Scale(*_spread(ys), height - 44.0, 14.0)
-        )
+        return cls(Scale(*_spread(xs), left, 446.0), Scale(*_spread(ys), height - 44.0, 14.0))
 
     def x_axis(self, title: str, digits: int | None = None) -> Html:
         """Return the lower axis, with a grid line per tick."""
@@ -203,30 +178,23 @@ class Frame:
 
     def y_axis(self, title: str) -> Html:
         """Return the left axis, with a grid line per tick and its name above."""
-        marks = ticks(self.y.low, self.y.high, 6)
+        left, marks = self.x.start, ticks(self.y.low, self.y.high, 6)
         digits = _decimals(marks)
+        place = f"translate(12 {(self.y.start + self.y.stop) / 2:g}) rotate(-90)"
         return el(
             "g",
-            [_line(self.x.start, self.y(at), self.x.stop, self.y(at), "grid") for at in marks],
-            [
-                label(self.x.start - 7, self.y(at) + 4, fixed(at, digits), "tick end")
-                for at in marks
-            ],
-            el(
-                "text",
-                title,
-                transform=f"translate(12 {(self.y.start + self.y.stop) / 2:g}) rotate(-90)",
-                class_="name mid",
-            ),
+            [_line(left, self.y(at), self.x.stop, self.y(at), "grid") for at in marks],
+            [label(left - 7, self.y(at) + 4, fixed(at, digits), "tick end") for at in marks],
+            el("text", title, transform=place, class_="name mid"),
         )
 
-    def upright(self, at: float, class_: str = "zero") -> Html:
+    def upright(self, at: float) -> Html:
         """Return a line from top to bottom at a number."""
-        return _line(self.x(at), self.y.stop, self.x(at), self.y.start, class_)
+        return _line(self.x(at), self.y.stop, self.x(at), self.y.start, "zero")
 
-    def level(self, at: float, class_: str = "zero") -> Html:
+    def level(self, at: float) -> Html:
         """Return a line from left to right at a number."""
-        return _line(self.x.start, self.y(at), self.x.stop, self.y(at), class_)
+        return _line(self.x.start, self.y(at), self.x.stop, self.y(at), "zero")
 
 
 def figure(
@@ -312,9 +280,6 @@ def _line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
     return el("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _escaped(text: str) -> str:
+def _escaped(value: str | float) -> str:
+    text = value if isinstance(value, str) else f"{value:g}"
     return html.escape(_CONTROLS.sub("\ufffd", text), quote=True)

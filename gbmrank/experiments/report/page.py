@@ -33,16 +33,13 @@ def render(results: Results, analysis: Analysis) -> str:
     view = View.of(results, analysis)
     script = "\n" + (package_files(__package__) / "script.js").read_text(encoding="utf-8")
     known = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    sections = list(_sections(view))
-    links = [el("a", title, href=f"#{name}") for name, title, _ in sections]
+    parts = list(_sections(view))
+    links = [el("a", title, href=f"#{name}") for name, title, _ in parts]
     policy = el("meta", http_equiv="Content-Security-Policy", content=_POLICY.format(known))
     body = [
         _top(view),
         el("nav", links, aria_label="Sections"),
-        el(
-            "main",
-            [el("section", el("h2", title), parts, id=name) for name, title, parts in sections],
-        ),
+        el("main", [el("section", el("h2", title), part, id=name) for name, title, part in parts]),
         el("footer", FOOTER),
         Html(f"<script>{script}</script>"),
     ]
@@ -60,72 +57,43 @@ def _top(view: View) -> Html:
     )
     missing = [el("li", text) for text in view.analysis.not_established]
     verdict = verdict_of(results, view.analysis) or (view.analysis.verdict,)
-    about = [
-        el(
-            "dl",
-            [
-                el("div", el("dt", one if count == 1 else many), el("dd", number(count)))
-                for count, one, many in facts
-            ],
-        ),
-        el(
-            "p",
-            ["Target ", el("b", view.target.measure.name), ". ", _baselines(view), ". "],
-            "Intervals and tests are over queries, after averaging over seeds.",
-            " Every fold is tested on later queries than it was trained on (Data says when)."
-            if results.audit.get("split_by_time")
-            else None,
-            f" How they are evaluated: {results.audit['judged_by']}."
-            if results.audit.get("judged_by")
-            else None,
-            class_="lead",
-        ),
-        el("aside", el("h2", "Not established"), el("ul", missing)) if missing else None,
+    counts = [
+        el("div", el("dt", one if count == 1 else many), el("dd", number(count)))
+        for count, one, many in facts
     ]
+    first, *others = view.analysis.baselines
+    whose, base = "Baseline ", f"Difference to the baseline {title_of(first)}"
+    if others:
+        whose = "Each system is compared with the baseline of its booster: "
+        base = "Difference to the baseline of the booster"
+    lead: list[Child] = ["Target ", el("b", view.target.measure.name), ". ", whose, _named(first)]
+    lead += [[", ", _named(each)] for each in others]
+    lead.append(". Intervals and tests are over queries, after averaging over seeds.")
+    if results.audit.get("split_by_time"):
+        lead.append(
+            " Every fold is tested on later queries than it was trained on (Data says when)."
+        )
+    if results.audit.get("judged_by"):
+        lead.append(f" How they are evaluated: {results.audit['judged_by']}.")
+    about = [el("dl", counts), el("p", lead, class_="lead")]
+    if missing:
+        about.append(el("aside", el("h2", "Not established"), el("ul", missing)))
+    chart = None
+    if view.target.comparisons:
+        drawn = charts.differences(view, view.target, "first")
+        chart = el("figure", el("figcaption", base), drawn, class_="first")
     return el(
         "header",
         el("p", "Comparison of rankers", class_="kind"),
         el("h1", results.title),
         el("p", results.audit["columns"], class_="kind") if "columns" in results.audit else None,
         el("ul", [el("li", line) for line in verdict], class_="verdict"),
-        el("div", _first_chart(view), el("div", about), class_="opening"),
+        el("div", chart, el("div", about), class_="opening"),
     )
-
-
-def _corrections(view: View) -> Html | None:
-    """Explain why p of the verdict and p of all pairs differ, where both are shown."""
-    if not view.target.comparisons or not view.target.pairs:
-        return None
-    return _note(
-        f"p of the verdict is corrected for {number(len(view.target.comparisons))} comparisons "
-        f"with a baseline (Holm); the table of all {number(len(view.target.pairs))} pairs below "
-        "corrects for every pair (Tukey), so p of the same two systems is usually larger there."
-    )
-
-
-def _baselines(view: View) -> list[Child]:
-    """Return the baseline, or that of each booster."""
-    first, *others = view.analysis.baselines
-    if not others:
-        return ["Baseline ", _named(first)]
-    more = [[", ", _named(each)] for each in others]
-    return ["Each system is compared with the baseline of its booster: ", _named(first), more]
 
 
 def _named(system: System) -> Html:
     return el("b", title_of(system))
-
-
-def _first_chart(view: View) -> Html | None:
-    """Return the chart of differences on the target, shown with the verdict."""
-    if not view.target.comparisons:
-        return None
-    chart = charts.differences(view, view.target, "first")
-    first, *others = view.analysis.baselines
-    base = "Difference to the baseline of the booster"
-    if not others:
-        base = f"Difference to the baseline {title_of(first)}"
-    return el("figure", el("figcaption", base), chart, class_="first")
 
 
 def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
@@ -136,11 +104,23 @@ def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
     if challenger is not None:
         yield "queries", "Query by query", list(_queries(view, challenger))
         yield "slices", "Short and long queries", list(_slices(view, challenger))
-    curves = list(_curves(view))
-    if curves:
-        yield "curves", "Learning curves", curves
+    backends = dict.fromkeys(each.backend for each in view.results.systems)
+    plots = [(charts.curves(view, name, f"curves-{at}"), name) for at, name in enumerate(backends)]
+    drawn = [(plot, name) for plot, name in plots if plot is not None]
+    if drawn:
+        about = (
+            "Median over folds and seeds while at least half of the runs continue, stopped ones "
+            "with their last value; the dot is the median of the best rounds. The first rounds "
+            "are cut off."
+        )
+        yield "curves", "Learning curves", [_grid(drawn), _legend(view), sections.note(about)]
     yield "ties", "Ties and warnings", [sections.tie_table(view), sections.warnings_list(view)]
-    yield "calibration", "Is the objective right for the measure?", list(_theory(view))
+    theory = (
+        "Whether minimising the objective maximises the measure, given enough data: a "
+        "statement about the loss, not about these runs. Click a verdict for its reason."
+    )
+    parts = [sections.note(theory), sections.calibration(view)]
+    yield "calibration", "Is the objective right for the measure?", parts
     yield "data", "Data", sections.data_table(view)
     failed = sections.failures(view)
     if failed is not None:
@@ -152,9 +132,14 @@ def _sections(view: View) -> Iterator[tuple[str, str, Child]]:
 def _results(view: View) -> Iterator[Child]:
     target, level = view.target, 100 * view.analysis.level
     yield el("p", view.analysis.verdict)
-    yield _corrections(view)
+    if target.comparisons and target.pairs:  # whose p differ
+        yield sections.note(
+            f"p of the verdict is corrected for {number(len(target.comparisons))} comparisons "
+            f"with a baseline (Holm); the table of all {number(len(target.pairs))} pairs below "
+            "corrects for every pair (Tukey), so p of the same two systems is usually larger there."
+        )
     yield sections.measure_table(view, target)
-    yield _note(
+    yield sections.note(
         f"Small numbers are {level:g}% intervals, each on its own; percentages are of the mean of "
         "the baseline. p is how often a difference as large would arise if both systems were "
         "equal (paired randomisation test). Holm's correction makes it larger the more systems are "
@@ -165,8 +150,8 @@ def _results(view: View) -> Iterator[Child]:
         "seconds are medians of the runs."
     )
     yield sections.mixed(target)
-    if any(each.measure.name.startswith("regret@") for each in view.analysis.measures):
-        yield _note(
+    if any(each.measure.is_regret for each in view.analysis.measures):
+        yield sections.note(
             "Regret is the share of the best possible expected DCG that a ranking loses; it is "
             "known here because the data are synthetic, and 0 is perfect."
         )
@@ -174,7 +159,7 @@ def _results(view: View) -> Iterator[Child]:
     if len(view.analysis.measures) > 1:
         yield el("h3", "All measures")
         yield sections.overview(view)
-        yield _note(
+        yield sections.note(
             "The difference to the baseline is below the mean; \u25b2 better and \u25bc worse "
             "are decided by the corrected test, the best mean is bold."
         )
@@ -195,7 +180,9 @@ def _differences(view: View) -> Iterator[Child]:
     yield _key()
     margin = view.analysis.margin
     if margin > 0.0:
-        yield _note(f"The band is the margin of \u00b1{margin:g} that does not matter in practice.")
+        yield sections.note(
+            f"The band is the margin of \u00b1{margin:g} that does not matter in practice."
+        )
 
 
 def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
@@ -205,12 +192,8 @@ def _queries(view: View, challenger: Comparison) -> Iterator[Child]:
         [", compared with ", _named(challenger.baseline), "."],
     )
     ordered = charts.sorted_differences(view, challenger)
-    yield _grid(
-        [
-            (charts.scatter(view, challenger), "One dot per query"),
-            (ordered, "Differences of all queries, largest first"),
-        ]
-    )
+    dots = charts.scatter(view, challenger), "One dot per query"
+    yield _grid([dots, (ordered, "Differences of all queries, largest first")])
     yield el("h3", "Where it gains and loses most")
     yield sections.queries_table(view, challenger)
 
@@ -227,27 +210,11 @@ def _slices(view: View, challenger: Comparison) -> Iterator[Child]:
         plot = charts.sliced(view, parts, f"slices-{name}", what)
         plots.append((plot, f"By number of {what}"))
     yield _grid(plots)
-    yield _note(
-        [
-            _named(challenger.system),
-            " minus the baseline. Intervals here are not corrected for the number of slices: ",
-            "they show where to look and are not tests.",
-        ]
+    about = (
+        " minus the baseline. Intervals here are not corrected for the number of slices: they "
+        "show where to look and are not tests."
     )
-
-
-def _curves(view: View) -> Iterator[Child]:
-    backends = dict.fromkeys(each.backend for each in view.results.systems)
-    plots = [(charts.curves(view, name, f"curves-{at}"), name) for at, name in enumerate(backends)]
-    drawn = [(plot, name) for plot, name in plots if plot is not None]
-    if drawn:
-        yield _grid(drawn)
-        yield _legend(view)
-        yield _note(
-            "Median over folds and seeds while at least half of the runs continue, stopped ones "
-            "with their last value; the dot is the median of the best rounds. The first rounds "
-            "are cut off."
-        )
+    yield sections.note([_named(challenger.system), about])
 
 
 def _grid(plots: Iterable[tuple[Html, str]]) -> Html:
@@ -255,17 +222,9 @@ def _grid(plots: Iterable[tuple[Html, str]]) -> Html:
     return el("div", figures, class_="grid")
 
 
-def _theory(view: View) -> Iterator[Child]:
-    yield _note(
-        "Whether minimising the objective maximises the measure, given enough data: a "
-        "statement about the loss, not about these runs. Click a verdict for its reason."
-    )
-    yield sections.calibration(view)
-
-
 def _legend(view: View) -> Html:
     items = []
-    drawn = [each for each in view.results.systems if charts.has_curve(view, each)]
+    drawn = [each for each in view.results.systems if len(charts.curve(view, each)[0])]
     for objective in dict.fromkeys(each.objective for each in drawn):
         class_, dash = view.color(objective)
         line = el("line", x1=0, y1=5, x2=26, y2=5, class_="curve", stroke_dasharray=dash)
@@ -275,15 +234,9 @@ def _legend(view: View) -> Html:
 
 
 def _key() -> Html:
-    circle = el("circle", cx=5, cy=5, r=4.5)
-    swatches = {
-        word: el(
-            "svg", circle, viewBox="0 0 10 10", class_=f"swatch bar {word}", aria_hidden="true"
-        )
-        for word in ("better", "worse", "undecided")
-    }
-    return el("ul", [el("li", swatch, word) for word, swatch in swatches.items()], class_="legend")
-
-
-def _note(text: Child) -> Html:
-    return el("p", text, class_="note")
+    items, circle = [], el("circle", cx=5, cy=5, r=4.5)
+    for word in ("better", "worse", "undecided"):
+        kind = f"swatch bar {word}"
+        swatch = el("svg", circle, viewBox="0 0 10 10", class_=kind, aria_hidden="true")
+        items.append(el("li", swatch, word))
+    return el("ul", items, class_="legend")

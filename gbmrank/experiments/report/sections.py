@@ -23,14 +23,8 @@ from gbmrank.experiments.report.markup import (
     signed,
     table,
 )
-from gbmrank.experiments.results import Results, Run, System
-from gbmrank.experiments.statistics.analysis import (
-    Analysis,
-    Comparison,
-    Interval,
-    MeasureAnalysis,
-    Summary,
-)
+from gbmrank.experiments.results import Results, System
+from gbmrank.experiments.statistics.analysis import Analysis, Comparison, Interval, MeasureAnalysis
 from gbmrank.experiments.statistics.estimates import Paired, paired
 from gbmrank.experiments.store import json_bytes, per_query_csv, results_to_json
 from gbmrank.experiments.systems import title_of
@@ -53,10 +47,7 @@ _FACTS = {
     "given_scores": "Given scores",
 }
 _LARGEST = 3_000_000  # bytes of the largest embedded file
-_INSIDE = {
-    "per_query.csv": "values per query, as CSV",
-    "results.json": "all measurements, as JSON",
-}
+_INSIDE = {"per_query.csv": "values per query, as CSV", "results.json": "all measurements, as JSON"}
 
 
 @final
@@ -81,13 +72,7 @@ class View:
     @property
     def order(self) -> tuple[System, ...]:
         """Systems, best mean of the target first; those without values last."""
-        sign = -1.0 if self.target.measure.higher_is_better else 1.0
-        means = {
-            each.system: sign * each.mean
-            for each in self.target.summaries
-            if not math.isnan(each.mean)
-        }
-        return tuple(sorted(self.results.systems, key=lambda each: means.get(each, math.inf)))
+        return tuple(self.target.ranked(self.results.systems))
 
     @property
     def challenger(self) -> Comparison | None:
@@ -99,10 +84,6 @@ class View:
     def rank(self, system: System) -> int:
         """Return the place of a system in the order, from 1."""
         return self.order.index(system) + 1
-
-    def runs(self, system: System) -> Iterator[Run]:
-        """Return the finished runs of a system."""
-        return (run for run in self.results.runs if run.system == system and run.error is None)
 
     def color(self, objective: str) -> tuple[str, str | None]:
         """Return class and dashes of an objective: the same in every booster."""
@@ -123,34 +104,29 @@ def system_name(system: System) -> Html:
     )
 
 
+def chip(text: Child, kind: str = "") -> Html:
+    """Return a coloured label."""
+    return el("span", text, class_=f"chip {kind}".rstrip())
+
+
 def measure_table(view: View, measured: MeasureAnalysis) -> Html:
     """Return one line per system with everything about one measure."""
     head = (
-        "System",
-        f"Mean {measured.measure.name}",
-        "Difference to baseline",
-        "Outcome",
-        "Corrected p",
-        "Wins / ties / losses",
-        "Effect d",
-        "Seed sd",
-        "Rounds",
-        "Seconds",
+        *("System", f"Mean {measured.measure.name}", "Difference to baseline", "Outcome"),
+        *("Corrected p", "Wins / ties / losses", "Effect d", "Seed sd", "Rounds", "Seconds"),
     )
-    summaries = {each.system: each for each in measured.summaries}
-    rows = [_row(view, measured, summaries.get(system), system) for system in view.order]
+    rows = [_row(view, measured, system) for system in view.order]
     return table(head, rows, class_="results")
 
 
 def mixed(measured: MeasureAnalysis) -> Html | None:
     """Explain means that disagree with the number of queries won and lost."""
-    sign = 1.0 if measured.measure.higher_is_better else -1.0
     items = []
     for each in measured.comparisons:
-        ahead, more = sign * each.difference, each.wins - each.losses
-        if ahead * more < 0.0:
-            words = ("better", "worse") if ahead > 0.0 else ("worse", "better")
-            sides = ("gains", "losses") if ahead > 0.0 else ("losses", "gains")
+        ahead = measured.measure.sign * each.difference
+        if ahead * (each.wins - each.losses) < 0.0:
+            turn = 1 if ahead > 0.0 else -1
+            words, sides = ("better", "worse")[::turn], ("gains", "losses")[::turn]
             text = (
                 f" is {words[0]} on average and {words[1]} on more queries: better on "
                 f"{number(each.wins)}, worse on {number(each.losses)}. Its {sides[0]} are larger "
@@ -163,8 +139,7 @@ def mixed(measured: MeasureAnalysis) -> Html | None:
 def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
     """Return the queries on which the challenger gains and loses most."""
     mine, base = view.data.row(challenger.system), view.data.row(challenger.baseline)
-    sign = 1.0 if view.target.measure.higher_is_better else -1.0
-    ahead = sign * (mine - base)
+    ahead = view.target.measure.sign * (mine - base)
     order = np.argsort(-ahead, kind="stable")
     best = [at for at in order[:count] if ahead[at] > 0.0]
     worst = [at for at in order[::-1][:count] if ahead[at] < 0.0]
@@ -172,7 +147,7 @@ def queries_table(view: View, challenger: Comparison, count: int = 5) -> Html:
     rows: list[list[Child]] = [
         [
             str(queries.ids[known[at]]),
-            el("span", word, class_=f"chip {class_}"),
+            chip(word, class_),
             fixed(base[at]),
             fixed(mine[at]),
             signed(mine[at] - base[at]),
@@ -200,13 +175,10 @@ def notebook(
 
 def overview(view: View) -> Html:
     """Return systems by measures: the mean, and the difference to the baseline."""
-    names = [
-        [
-            each.measure.name,
-            el("small", "higher is better" if each.measure.higher_is_better else "lower is better"),
-        ]
-        for each in view.analysis.measures
-    ]
+    head: list[Child] = ["System"]
+    for one in view.results.measures:
+        side = "higher" if one.higher_is_better else "lower"
+        head.append([one.name, el("small", f"{side} is better")])
     rows = [
         [
             _named(view, system),
@@ -214,7 +186,7 @@ def overview(view: View) -> Html:
         ]
         for system in view.order
     ]
-    return table(["System", *names], rows, class_="results")
+    return table(head, rows, class_="results")
 
 
 def all_pairs(view: View, measured: MeasureAnalysis) -> Html | None:
@@ -228,30 +200,26 @@ def all_pairs(view: View, measured: MeasureAnalysis) -> Html | None:
         [_named(view, one), *(_pair_cell(view, p.get((one, other))) for other in systems)]
         for one in systems
     ]
-    return details(
-        "All pairs: p of randomised Tukey HSD",
-        el(
-            "p",
-            "Tukey's test compares every system with every other, and its p says how often the "
-            "largest difference of all pairs would be as large if the systems were equal. So it "
-            "stays valid however many pairs there are. Bold: decided.",
-            class_="note",
-        ),
-        table(["", *(str(view.rank(each)) for each in systems)], rows, class_="pairs"),
+    about = (
+        "Tukey's test compares every system with every other, and its p says how often the largest "
+        "difference of all pairs would be as large if the systems were equal. So it stays valid "
+        "however many pairs there are. Bold: decided."
     )
+    shown = table(["", *(str(view.rank(each)) for each in systems)], rows, class_="pairs")
+    return details("All pairs: p of randomised Tukey HSD", note(about), shown)
 
 
 def tie_table(view: View) -> Html:
     """Return how often scores are equal, per system."""
     rows = []
     for system in view.order:
-        tied = [run.tied[view.results.queries.sizes[run.queries] > 1] for run in view.runs(system)]
-        values = np.concatenate(tied) if tied else np.zeros(0)
+        runs, sizes = view.results.finished(system), view.results.queries.sizes
+        values = np.concatenate([np.zeros(0), *(run.tied[sizes[run.queries] > 1] for run in runs)])
         values = values[np.isfinite(values)]
         constant = int((values >= 1.0).sum())
         share = f"{100 * values.mean():.2f}%" if len(values) else "\u2013"
-        chip = el("span", "constant scores", class_="chip worse") if constant else None
-        cell = [f"{number(constant)} of {number(len(values))} ", chip]
+        mark = chip("constant scores", "worse") if constant else None
+        cell = [f"{number(constant)} of {number(len(values))} ", mark]
         rows.append([system_name(system), share, cell])
     return table(["System", "Tied pairs", "Queries with one score for all rows"], rows)
 
@@ -272,14 +240,10 @@ def calibration(view: View) -> Html:
     """Return the matrix of objectives and measures, with the sentence and its source inside."""
     measures = [measure.name for measure in view.results.measures]
     trained = [each for each in view.results.systems if not each.is_given]
-    objectives = list(dict.fromkeys(each.objective for each in trained))
-    rows = [
-        [
-            el("span", breakable(name), class_="objective"),
-            *(_verdict(view, name, each) for each in measures),
-        ]
-        for name in objectives
-    ]
+    rows: list[list[Child]] = []
+    for name in dict.fromkeys(each.objective for each in trained):
+        title = el("span", breakable(name), class_="objective")
+        rows.append([title, *(_verdict(view, name, each) for each in measures)])
     return table(["Objective", *measures], rows, class_="verdicts")
 
 
@@ -308,26 +272,23 @@ def _time_table(folds: Sequence[Mapping[str, Any]]) -> Html | None:
     """Return the time span of the queries of each fold, if they are split by time."""
     if not folds:
         return None
-    rows: list[list[Child]] = [
-        [f"Fold {fold['fold']}", *(_span(fold[part]) for part in ("train", "valid", "test"))]
-        for fold in folds
-    ]
-    return el(
-        "div",
-        el("h3", "Split by time"),
-        table(["", "Trained on", "Validated on", "Tested on"], rows),
-        el(
-            "p",
-            "Every fold is tested on queries that are later than all it was trained and validated "
-            "on; queries of equal time are on the same side.",
-            class_="note",
-        ),
+    rows: list[list[Child]] = []
+    for fold in folds:
+        rows.append([f"Fold {fold['fold']}"])
+        for part in (fold["train"], fold["valid"], fold["test"]):
+            ends = " to ".join(dict.fromkeys([part["from"], part["to"]]))
+            rows[-1].append([f"{number(part['queries'])} queries", el("small", ends)])
+    about = (
+        "Every fold is tested on queries that are later than all it was trained and validated on; "
+        "queries of equal time are on the same side."
     )
+    shown = table(["", "Trained on", "Validated on", "Tested on"], rows)
+    return el("div", el("h3", "Split by time"), shown, note(about))
 
 
-def _span(part: Mapping[str, Any]) -> list[Child]:
-    ends = part["from"] if part["from"] == part["to"] else f"{part['from']} to {part['to']}"
-    return [f"{number(part['queries'])} queries", el("small", ends)]
+def note(text: Child) -> Html:
+    """Return a remark below a table or a chart."""
+    return el("p", text, class_="note")
 
 
 def origins(view: View) -> Iterator[Html]:
@@ -339,13 +300,10 @@ def origins(view: View) -> Iterator[Html]:
         yield table(["Measure", ""], rows, class_="facts")
     if results.settings:
         yield el("h3", "Settings")
-        yield _fact_table(
-            {
-                "seed" if key == "seeds" and len(each) == 1 else key: each
-                for key, each in results.settings.items()
-                if key != "systems"
-            }
-        )
+        known = {key: each for key, each in results.settings.items() if key != "systems"}
+        one_seed = len(known.get("seeds", ())) == 1
+        names = {"seeds": "seed"} if one_seed else {}
+        yield _fact_table({names.get(key, key): each for key, each in known.items()})
     yield el("h3", "Where it ran")
     known = {key: value for key, value in made.items() if key != "command"}
     seeds = {} if "seeds" in results.settings else {"seeds": list(results.seeds)}
@@ -396,56 +354,45 @@ def files(view: View) -> Html:
     return el("ul", items)
 
 
-def _row(
-    view: View, measured: MeasureAnalysis, summary: Summary | None, system: System
-) -> list[Child]:
+def _row(view: View, measured: MeasureAnalysis, system: System) -> list[Child]:
+    summary, name = measured.summary(system), _named(view, system)
     if summary is None:
-        note = el("span", "no values", class_="chip worse")
-        return [_named(view, system), "\u2013", "\u2013", note, *["\u2013"] * 6]
-    compared = measured.comparison(system)
+        return [name, "\u2013", "\u2013", chip("no values", "worse"), *["\u2013"] * 6]
     return [
-        _named(view, system),
+        name,
         [el("b", fixed(summary.mean)), _ends(summary.interval)],
-        *_compared(view, measured, compared, system),
+        *_compared(view, measured, system),
         "\u2013" if system.is_given else fixed(summary.seed_sd),
         *_cost(view, system),
     ]
 
 
-def _compared(
-    view: View, measured: MeasureAnalysis, compared: Comparison | None, system: System
-) -> list[Child]:
+def _compared(view: View, measured: MeasureAnalysis, system: System) -> list[Child]:
     """Return the cells of a comparison; dashes for the baseline."""
-    base: Child = (
-        el("span", "baseline", class_="chip") if system in view.analysis.baselines else None
-    )
+    base = chip("baseline") if system in view.analysis.baselines else None
+    compared = measured.comparison(system)
     if compared is None:
         return ["\u2013", base or "\u2013", "\u2013", "\u2013", "\u2013"]
     outcome = compared.outcome
-    chips: list[Child] = [el("span", _MARKS[outcome], " ", outcome, class_=f"chip {outcome}")]
+    chips: list[Child] = [chip([_MARKS[outcome], " ", outcome], outcome)]
     if compared.equivalent:
-        chips += [" ", el("span", "\u2248 within margin", class_="chip same")]
+        chips += [" ", chip("\u2248 within margin", "same")]
     if base is not None:
-        chips += [
-            " ",
-            base,
-            el("small", f"against {title_of(compared.baseline)}", class_="against"),
-        ]
+        against = f"against {title_of(compared.baseline)}"
+        chips += [" ", base, el("small", against, class_="against")]
+    share = percent(compared.difference, measured.mean(compared.baseline))
+    counts = {"better": compared.wins, "undecided": compared.ties, "worse": compared.losses}
     return [
-        [
-            el("b", signed(compared.difference)),
-            f" {percent(compared.difference, measured.mean(compared.baseline))}",
-            _ends(compared.interval, True),
-        ],
+        [el("b", signed(compared.difference)), f" {share}", _ends(compared.interval, True)],
         chips,
         _p(compared.p_holm),
-        [_balance(compared), el("small", f"{compared.wins} / {compared.ties} / {compared.losses}")],
+        [_balance(counts), el("small", " / ".join(map(str, counts.values())))],
         signed(compared.effect, 2),
     ]
 
 
 def _cost(view: View, system: System) -> Iterator[Child]:
-    runs = [] if system.is_given else list(view.runs(system))
+    runs = [] if system.is_given else view.results.finished(system)
     if not runs:
         yield from ("\u2013", "\u2013")
         return
@@ -457,13 +404,11 @@ def _cost(view: View, system: System) -> Iterator[Child]:
 
 
 def _overview_cell(view: View, measured: MeasureAnalysis, system: System) -> list[Child]:
-    summary = next((each for each in measured.summaries if each.system == system), None)
+    summary, compared = measured.summary(system), measured.comparison(system)
     if summary is None:
         return ["\u2013"]
-    compared = measured.comparison(system)
-    best = measured.best
     mean = fixed(summary.mean)
-    shown: Child = el("b", mean) if best is not None and best.system == system else mean
+    shown: Child = el("b", mean) if summary is measured.best else mean
     if compared is None:
         return [shown, el("small", "baseline") if system in view.analysis.baselines else None]
     text = f"{signed(compared.difference)} {_MARKS[compared.outcome]}"
@@ -473,8 +418,7 @@ def _overview_cell(view: View, measured: MeasureAnalysis, system: System) -> lis
 def _pair_cell(view: View, p: float | None) -> Child:
     if p is None:
         return ""
-    decided = p <= 1.0 - view.analysis.level
-    return el("span", _p(p), class_="decided" if decided else "open")
+    return el("span", _p(p), class_="decided" if p <= 1.0 - view.analysis.level else "open")
 
 
 def _named(view: View, system: System) -> Html:
@@ -493,16 +437,11 @@ def _p(p: float) -> str:
     return "<\u200a0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _balance(compared: Comparison) -> Html:
-    total = max(compared.wins + compared.ties + compared.losses, 1)
-    parts, x = [], 0.0
-    for count, class_ in (
-        (compared.wins, "better"),
-        (compared.ties, "undecided"),
-        (compared.losses, "worse"),
-    ):
+def _balance(counts: Mapping[str, int]) -> Html:
+    total, parts, x = max(sum(counts.values()), 1), [], 0.0
+    for kind, count in counts.items():
         width = 96.0 * count / total
-        parts.append(el("rect", x=x, y=0, width=width, height=7, class_=f"part {class_}"))
+        parts.append(el("rect", x=x, y=0, width=width, height=7, class_=f"part {kind}"))
         x += width
     return el("svg", parts, viewBox="0 0 96 7", class_="balance", aria_hidden="true")
 
@@ -535,12 +474,9 @@ def _verdict(view: View, objective: str, measure: str) -> Child:
     if not verdict:
         return el("span", "\u2013", title="No verdict")
     status = str(verdict.get("status", "unknown"))
-    chip = el("span", status, class_=f"chip {_TONES.get(status, 'undecided')}")
-    return details(
-        chip,
-        el("p", str(verdict.get("sentence", ""))),
-        el("p", el("small", str(verdict.get("reference", "")))),
-    )
+    sentence, source = (str(verdict.get(key, "")) for key in ("sentence", "reference"))
+    mark = chip(status, _TONES.get(status, "undecided"))
+    return details(mark, el("p", sentence), el("p", el("small", source)))
 
 
 def _fact_table(values: Mapping[str, Any]) -> Html:

@@ -85,12 +85,22 @@ class MeasureAnalysis:
     def best(self) -> Summary | None:
         """System with the best mean, the first in case of ties; None if there is none."""
         known = [each for each in self.summaries if not math.isnan(each.mean)]
-        sign = 1.0 if self.measure.higher_is_better else -1.0
-        return max(known, key=lambda each: sign * each.mean, default=None)
+        return max(known, key=lambda each: self.measure.sign * each.mean, default=None)
+
+    def summary(self, system: System) -> Summary | None:
+        """Return the statistics of a system; None where it has no values."""
+        return next((each for each in self.summaries if each.system == system), None)
+
+    def ranked(self, systems: Sequence[System]) -> list[System]:
+        """Return systems, the best mean first and those without values last."""
+        means = {each.system: -self.measure.sign * each.mean for each in self.summaries}
+        lost = {system: mean for system, mean in means.items() if not math.isnan(mean)}
+        return sorted(systems, key=lambda each: lost.get(each, math.inf))
 
     def mean(self, system: System) -> float:
         """Return the mean of a system; NaN where it has none."""
-        return next((each.mean for each in self.summaries if each.system == system), math.nan)
+        found = self.summary(system)
+        return math.nan if found is None else found.mean
 
     def comparison(self, system: System) -> Comparison | None:
         """Return how a system compares with its baseline, if it does."""
@@ -138,31 +148,33 @@ def verdict(target: MeasureAnalysis, results: Results, level: float) -> str:
 
 
 def not_established(
-    results: Results, measures: tuple[MeasureAnalysis, ...], margin: float, level: float
-) -> tuple[str, ...]:
-    """Return conclusions that the comparison does not support."""
+    results: Results, measures: Sequence[MeasureAnalysis], margin: float, level: float
+) -> Iterator[str]:
+    """Yield conclusions that the comparison does not support."""
     target = measures[0]
-    return (
-        *_seen(results),
-        *_first_and_second(target, level),
-        *_most(target),
-        *_undecided(target, margin),
-        *_disagreement(measures),
-        *_thin(results, target),
-        *_stopped(results),
-        *_missing(results, target),
-    )
+    for system in results.systems:
+        if system.is_given:
+            yield (
+                f"How good {system.objective} is on new queries: its model may have been trained "
+                "on these, and its values are too good then. Give queries from after its training."
+            )
+    if target.best is not None:
+        yield from _about_best(target, target.best.system, level)
+    yield from _undecided(target, margin)
+    if target.best is not None:
+        yield from _disagreement(target.best.system, measures[1:])
+    if len(measures) > 1:
+        yield "Anything about all measures together: p values are corrected within each measure."
+    yield from _thin(results, target)
+    yield from _missing(results, target)
 
 
 def _by_booster(target: MeasureAnalysis, results: Results, level: float) -> Iterator[str]:
     """Return a sentence per booster, about its objectives, and one about the boosters."""
     name = target.measure.name
     for base in results.baselines:
-        own = [
-            each
-            for each in target.comparisons
-            if each.baseline == base and each.system not in results.baselines
-        ]
+        own = [each for each in target.comparisons if each.baseline == base]
+        own = [each for each in own if each.system not in results.baselines]
         short = title_of(base, booster=False)
         booster = title_of(base).removesuffix(f" {short}")
         if own:
@@ -173,11 +185,11 @@ def _by_booster(target: MeasureAnalysis, results: Results, level: float) -> Iter
         compared = target.comparison(base)
         if compared is not None:
             side = "above" if compared.difference > 0.0 else "below"
-            p = f"corrected p {_p(compared.p_holm)}"
-            known = p if compared.outcome != "undecided" else f"not established, {p}"
+            known = "not established, " if compared.outcome == "undecided" else ""
             yield (
                 f"The boosters themselves: {title_of(base)} is {_size(target, compared)} {side} "
-                f"{title_of(compared.baseline)} on {name} ({known})."
+                f"{title_of(compared.baseline)} on {name} ({known}corrected p "
+                f"{_p(compared.p_holm)})."
             )
 
 
@@ -200,7 +212,9 @@ def _decided(
         first = max(better, key=lambda each: abs(each.difference))
         small = ", a difference that is within the margin" if first.equivalent else ""
         share = "" if not target.mean(first.baseline) else f" or {_size(target, first)}"
-        size = f"{abs(first.difference):.4f}{share}{_between(_ahead(first), level)}"
+        low, high = first.interval
+        ends = first.interval if first.difference > 0.0 else Interval(-high, -low)
+        size = f"{abs(first.difference):.4f}{share}{_between(ends, level)}"
         return (
             f"{title_of(first.system, booster=not within)} is better than {baseline} on {name}, "
             f"by {size}, corrected p {_p(first.p_holm)}{small}."
@@ -220,93 +234,63 @@ def _size(target: MeasureAnalysis, compared: Comparison) -> str:
     return f"{100.0 * size / abs(base):.1f}%" if base else f"{size:.4f}"
 
 
-def _seen(results: Results) -> Iterator[str]:
-    for system in results.systems:
-        if system.is_given:
-            yield (
-                f"How good {system.objective} is on new queries: its model may have been trained "
-                "on these, and its values are too good then. Give queries from after its training."
-            )
-
-
 def _undecided(target: MeasureAnalysis, margin: float) -> Iterator[str]:
-    open_ones = [
-        each for each in target.comparisons if each.outcome == "undecided" and not each.equivalent
-    ]
-    if not open_ones:
+    known, name = target.comparisons, target.measure.name
+    rest = [each for each in known if each.outcome == "undecided" and not each.equivalent]
+    if not rest:
         return
-    one, name = len(open_ones) == 1, target.measure.name
-    verb, who = ("is", "it") if one else ("are", "they")
-    if one:
-        first, second = title_of(open_ones[0].system), title_of(open_ones[0].baseline)
+    who = "they are"
+    if len(rest) == 1:
+        who, first, second = "it is", title_of(rest[0].system), title_of(rest[0].baseline)
         yield f"Whether {first} is better or worse than {second} on {name}."
     else:
         yield (
-            f"{len(open_ones)} of {len(target.comparisons)} systems: no difference to the baseline "
-            f"is established on {name}."
+            f"{len(rest)} of {len(known)} systems: no difference to the baseline is established on "
+            f"{name}."
         )
     if margin > 0.0:
-        yield f"Whether {who} {verb} within the margin of {margin:g} of the baseline."
+        yield f"Whether {who} within the margin of {margin:g} of the baseline."
     else:
-        yield f"Whether {who} {verb} as good as the baseline: no margin was given to judge that by."
+        yield f"Whether {who} as good as the baseline: no margin was given to judge that by."
 
 
-def _first_and_second(target: MeasureAnalysis, level: float) -> Iterator[str]:
-    best = target.best
-    if best is None or not target.pairs:
-        return
+def _about_best(target: MeasureAnalysis, best: System, level: float) -> Iterator[str]:
     close = [
-        pair.second if pair.first == best.system else pair.first
+        pair.second if pair.first == best else pair.first
         for pair in target.pairs
-        if best.system in (pair.first, pair.second) and pair.p > 1.0 - level
+        if best in (pair.first, pair.second) and pair.p > 1.0 - level
     ]
     if close:
         others = len(target.summaries) - 1
         which = title_of(close[0]) if len(close) == 1 else f"{len(close)} of the {others} others"
         yield (
-            f"Whether {title_of(best.system)}, which has the best mean, is better than {which} "
+            f"Whether {title_of(best)}, which has the best mean, is better than {which} "
             "(Tukey's test, which compares all pairs)."
+        )
+    compared = target.comparison(best)
+    if compared is not None and compared.outcome == "better" and compared.wins <= compared.losses:
+        yield (
+            f"That {title_of(best)} is better on most queries: it is better on {compared.wins} and "
+            f"worse on {compared.losses}; its mean is better as its gains are larger."
         )
 
 
-def _most(target: MeasureAnalysis) -> Iterator[str]:
-    best = target.best
-    compared = None if best is None else target.comparison(best.system)
-    if compared is None or compared.outcome != "better" or compared.wins > compared.losses:
-        return
-    yield (
-        f"That {title_of(compared.system)} is better on most queries: it is better on "
-        f"{compared.wins} and worse on {compared.losses}; its mean is better as its "
-        "gains are larger."
-    )
-
-
-def _disagreement(measures: tuple[MeasureAnalysis, ...]) -> Iterator[str]:
-    best = measures[0].best
+def _disagreement(best: System, measures: Sequence[MeasureAnalysis]) -> Iterator[str]:
     others = [
-        each.measure.name
-        for each in measures[1:]
-        if best is not None and each.best is not None and each.best.system != best.system
+        each.measure.name for each in measures if each.best is not None and each.best.system != best
     ]
-    if best is not None and others:
-        named = title_of(best.system)
-        yield f"That {named} is best on {_list(others)}: another has the best mean there."
-    if len(measures) > 1:
-        yield "Anything about all measures together: p values are corrected within each measure."
+    if others:
+        yield f"That {title_of(best)} is best on {_list(others)}: another has the best mean there."
 
 
 def _thin(results: Results, target: MeasureAnalysis) -> Iterator[str]:
-    if 0 < target.n_queries < _FEW_QUERIES:
-        yield (
-            f"Exact intervals: with {target.n_queries} queries, bootstrap intervals are too short."
-        )
+    count = target.n_queries
+    if 0 < count < _FEW_QUERIES:
+        yield f"Exact intervals: with {count} queries, bootstrap intervals are too short."
     if len(results.seeds) < 2:
         yield "How much training with another seed changes: there is one seed."
     else:
         yield "What another seed or training set would give: intervals are over queries alone."
-
-
-def _stopped(results: Results) -> Iterator[str]:
     stopped = results.stopped_at_once()
     if stopped:
         yield (
@@ -326,15 +310,8 @@ def _missing(results: Results, target: MeasureAnalysis) -> Iterator[str]:
         )
     partly = len({run.system for run in results.failed} - set(target.excluded))
     if partly:
-        yield (
-            f"A like-for-like comparison of {partly} "
-            f"{'system' if partly == 1 else 'systems'} of which some runs failed."
-        )
-
-
-def _ahead(comparison: Comparison) -> Interval:
-    low, high = comparison.interval
-    return Interval(low, high) if comparison.difference > 0.0 else Interval(-high, -low)
+        some = f"{partly} {'system' if partly == 1 else 'systems'}"
+        yield f"A like-for-like comparison of {some} of which some runs failed."
 
 
 def _between(ends: Interval, level: float) -> str:
@@ -348,12 +325,14 @@ def _p(p: float) -> str:
 
 
 def _others(better: int, worse: int) -> str:
-    parts = [
-        f"{_count(better)} {'other system is' if better == 1 else 'others are'} better too",
-        f"{_count(worse)} {'is' if worse == 1 else 'are'} worse",
-    ]
-    said = [part for part, count in zip(parts, (better, worse), strict=True) if count]
-    text = " and ".join(said)
+    parts = []
+    if better:
+        parts = [
+            f"{_count(better)} {'other system is' if better == 1 else 'others are'} better too"
+        ]
+    if worse:
+        parts.append(f"{_count(worse)} {'is' if worse == 1 else 'are'} worse")
+    text = " and ".join(parts)
     return f" {text[0].upper()}{text[1:]}." if text else ""
 
 

@@ -1,5 +1,6 @@
 """Statistics of results, over the queries for which every system has a value."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -72,22 +73,28 @@ def analyse(
     """
     cells = len(results.systems) * len(results.queries) * len(results.measures)
     tukey = int(np.clip(_DEALT / max(cells, 1), _FEWEST, _RESAMPLES))
-    setting = _Setting(results, margin, level, seed, tukey)
-    measures = tuple(
-        _measure(measure, paired(results, measure.name), setting, at)
-        for at, measure in enumerate(results.measures)
-    )
+    measures: list[MeasureAnalysis] = []
+    for at, measure in enumerate(results.measures):
+        # A stream for each test, so that the numbers of one do not depend on the others.
+        intervals, flips, deals = (np.random.default_rng([seed, at, stream]) for stream in range(3))
+        data = paired(results, measure.name)
+        draws = np.full((1, len(data.systems)), np.nan)
+        if len(data.queries) > 1:
+            draws = bootstrap_means(data.table, _RESAMPLES, intervals)
+        found = (
+            tuple(_summaries(data, draws, level)),
+            tuple(_comparisons(results, measure, data, draws, (level, margin), flips)),
+            _pairs(data, tukey, deals),
+        )
+        counts = len(data.queries), data.left_out, data.undefined
+        measures.append(MeasureAnalysis(measure, *counts, *found, data.excluded))
     return Analysis(
         results.baseline,
         results.baselines or (results.baseline,),
-        level,
-        margin,
-        seed,
-        _RESAMPLES,
-        tukey,
-        measures,
+        *(level, margin, seed, _RESAMPLES, tukey),
+        tuple(measures),
         verdict(measures[0], results, level),
-        not_established(results, measures, margin, level),
+        tuple(not_established(results, measures, margin, level)),
     )
 
 
@@ -108,9 +115,10 @@ def paired(results: Results, measure: str) -> Paired:
     whole = finite[present][:, :, complete].all(axis=2)
     n_queries = max(int(complete.sum()), 1)
     by_seed = np.where(whole, known[:, :, complete].sum(axis=2) / n_queries, np.nan)
+    systems = np.arange(len(results.systems))
     return Paired(
-        tuple(system for system, there in zip(results.systems, present, strict=True) if there),
-        tuple(system for system, there in zip(results.systems, present, strict=True) if not there),
+        tuple(results.systems[at] for at in systems[present]),
+        tuple(results.systems[at] for at in systems[~present]),
         np.ascontiguousarray(table),
         np.flatnonzero(complete),
         int((some & ~complete).sum()),
@@ -134,19 +142,11 @@ def slices(
     found = []
     for label, inside in _parts(np.asarray(sizes)):
         values = differences[inside]
-        ends = Interval(float("nan"), float("nan"))
+        ends = Interval(math.nan, math.nan)
         if len(values) > 1:
             ends = _interval(bootstrap_means(values[None, :], _SLICE_RESAMPLES, rng), level)
         found.append(Slice(label, len(values), float(values.mean()), ends))
     return tuple(found)
-
-
-class _Setting(NamedTuple):
-    results: Results
-    margin: float
-    level: float
-    seed: int
-    tukey_resamples: int
 
 
 def _interval(draws: FloatArray, level: float) -> Interval:
@@ -155,80 +155,51 @@ def _interval(draws: FloatArray, level: float) -> Interval:
     return Interval(float(low), float(high))
 
 
-def _measure(measure: Measure, data: Paired, setting: _Setting, at: int) -> MeasureAnalysis:
-    # A stream for each test, so that the numbers of one do not depend on the others.
-    intervals, flips, deals = (
-        np.random.default_rng([setting.seed, at, stream]) for stream in range(3)
-    )
-    draws = np.full((1, len(data.systems)), np.nan)
-    if len(data.queries) > 1:
-        draws = bootstrap_means(data.table, _RESAMPLES, intervals)
-    return MeasureAnalysis(
-        measure,
-        len(data.queries),
-        data.left_out,
-        data.undefined,
-        _summaries(data, draws, setting.level),
-        _comparisons(measure, data, draws, setting, flips),
-        _pairs(data, setting.tukey_resamples, deals),
-        data.excluded,
-    )
-
-
-def _summaries(data: Paired, draws: FloatArray, level: float) -> tuple[Summary, ...]:
-    found = []
+def _summaries(data: Paired, draws: FloatArray, level: float) -> Iterator[Summary]:
     for i, system in enumerate(data.systems):
         seeds = data.by_seed[i][np.isfinite(data.by_seed[i])]
-        found.append(
-            Summary(
-                system,
-                float(data.table[i].mean()) if len(data.queries) else float("nan"),
-                _interval(draws[:, i], level),
-                float(seeds.std(ddof=1)) if len(seeds) > 1 else float("nan"),
-            )
-        )
-    return tuple(found)
+        mean = float(data.table[i].mean()) if len(data.queries) else math.nan
+        seed_sd = float(seeds.std(ddof=1)) if len(seeds) > 1 else math.nan
+        yield Summary(system, mean, _interval(draws[:, i], level), seed_sd)
 
 
 def _comparisons(
+    results: Results,
     measure: Measure,
     data: Paired,
     draws: FloatArray,
-    setting: _Setting,
+    setting: tuple[float, float],
     rng: np.random.Generator,
-) -> tuple[Comparison, ...]:
+) -> Iterator[Comparison]:
+    """Yield the comparisons with the baselines; ``setting`` is the level and the margin."""
+    level, margin = setting
     known = {system: i for i, system in enumerate(data.systems)}
-    against = (setting.results.compared_with(system) for system in data.systems)
+    against = map(results.compared_with, data.systems)
     bases = {i: known[base] for i, base in enumerate(against) if base in known}
     if not bases or len(data.queries) == 0:
-        return ()
+        return
     differences = (data.table[[*bases]] - data.table[[*bases.values()]]).T
     p_values = flip_p_values(differences, _RESAMPLES, rng)
     corrected = holm(p_values)
-    sign = 1.0 if measure.higher_is_better else -1.0
-    found = []
     for column, (i, base) in enumerate(bases.items()):
-        ahead = sign * differences[:, column]
-        ends = _interval(draws[:, i] - draws[:, base], setting.level)
+        ahead = measure.sign * differences[:, column]
+        ends = _interval(draws[:, i] - draws[:, base], level)
         spread = ahead.std(ddof=1) if len(ahead) > 1 else 0.0
         decided: Outcome = "better" if ahead.mean() > 0.0 else "worse"
-        found.append(
-            Comparison(
-                data.systems[i],
-                data.systems[base],
-                float(differences[:, column].mean()),
-                ends,
-                float(p_values[column]),
-                float(corrected[column]),
-                float(ahead.mean() / spread) if spread > _TIED else float("nan"),
-                int((ahead > _TIED).sum()),
-                int((np.abs(ahead) <= _TIED).sum()),
-                int((ahead < -_TIED).sum()),
-                decided if corrected[column] <= 1.0 - setting.level else "undecided",
-                ends.inside(setting.margin),
-            )
+        yield Comparison(
+            data.systems[i],
+            data.systems[base],
+            float(differences[:, column].mean()),
+            ends,
+            float(p_values[column]),
+            float(corrected[column]),
+            float(ahead.mean() / spread) if spread > _TIED else math.nan,
+            int((ahead > _TIED).sum()),
+            int((np.abs(ahead) <= _TIED).sum()),
+            int((ahead < -_TIED).sum()),
+            decided if corrected[column] <= 1.0 - level else "undecided",
+            ends.inside(margin),
         )
-    return tuple(found)
 
 
 def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair, ...]:
@@ -245,13 +216,10 @@ def _pairs(data: Paired, resamples: int, rng: np.random.Generator) -> tuple[Pair
 
 
 def _parts(sizes: IntArray) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    distinct = np.unique(sizes)
-    if len(distinct) > _SLICES:
-        cuts = np.quantile(sizes, np.linspace(0.0, 1.0, _SLICES + 1)[1:-1], method="lower")
-        lasts = np.unique(np.append(cuts, distinct[-1]))
-    else:
-        lasts = distinct
-    first = -np.inf
+    lasts, first = np.unique(sizes), -np.inf
+    if len(lasts) > _SLICES:
+        cuts = np.quantile(sizes, np.linspace(0.0, 1.0, _SLICES + 1)[1:], method="lower")
+        lasts = np.unique(cuts)
     for last in lasts:
         inside = (sizes > first) & (sizes <= last)
         low, high = sizes[inside].min(), sizes[inside].max()

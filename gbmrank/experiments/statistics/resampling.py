@@ -4,8 +4,6 @@ Every function takes a ``numpy.random.Generator`` and returns the same result fo
 The work is done in blocks of bounded memory.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -42,13 +40,15 @@ def flip_p_values(differences: FloatArray, resamples: int, rng: np.random.Genera
     n_queries = len(differences)
     slack = _CLOSE * np.abs(differences).sum(axis=0)
     least = np.abs(differences.sum(axis=0)) - slack
-    exact = n_queries < 30 and 2**n_queries <= resamples
-    blocks = _all_signs(n_queries) if exact else _random_signs(n_queries, resamples, rng)
+    if n_queries < 30 and 2**n_queries <= resamples:
+        signs = 2.0 * (np.arange(2**n_queries)[:, None] >> np.arange(n_queries) & 1) - 1.0
+        extreme: FloatArray = (np.abs(signs @ differences) >= least).mean(axis=0)
+        return extreme
     count = np.zeros(differences.shape[1])
-    for signs in blocks:
+    for _, size in blocks(n_queries, resamples):
+        coins = rng.integers(0, 2, size=(size, n_queries), dtype=np.int8)
+        signs = (2 * coins - 1).astype(np.float64)
         count += (np.abs(signs @ differences) >= least).sum(axis=0)
-    if exact:
-        return count / 2**n_queries
     return (1.0 + count) / (1.0 + resamples)
 
 
@@ -98,14 +98,3 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(steps, 1.0)
     return corrected
-
-
-def _all_signs(n_queries: int) -> Iterator[FloatArray]:
-    patterns = np.arange(2**n_queries)[:, None] >> np.arange(n_queries) & 1
-    yield (2 * patterns - 1).astype(np.float64)
-
-
-def _random_signs(n_queries: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    for _, size in blocks(n_queries, resamples):
-        coins = rng.integers(0, 2, size=(size, n_queries), dtype=np.int8)
-        yield (2 * coins - 1).astype(np.float64)
