@@ -17,6 +17,7 @@ import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
 from gbmrank.api.metrics import any_preferences
+from gbmrank.api.splitters import metadata_request
 from gbmrank.boosters.base import Part
 from gbmrank.data.columns import as_floats
 from gbmrank.data.queries import Groups, RankingData
@@ -26,7 +27,6 @@ from gbmrank.errors import (
     DataError,
     GbmrankWarning,
     GroupError,
-    MissingPackageError,
     NotFittedError,
     ParameterError,
     warn,
@@ -106,7 +106,7 @@ class AbstractEstimator:
     def get_metadata_routing(self) -> Any:
         """Return the metadata that each method requests, for scikit-learn."""
         made = vars(self).get("_metadata_request")
-        return self._get_default_requests() if made is None else made
+        return metadata_request(self, self._requests) if made is None else made
 
     def set_fit_request(self: E, **wanted: bool | str | None) -> E:
         """Request metadata for ``fit`` from scikit-learn's routing, such as ``qid=True``."""
@@ -125,19 +125,6 @@ class AbstractEstimator:
             getattr(made, method).add_request(param=name, alias=alias)
         self._metadata_request = made  # scikit-learn's clone copies it under this name
         return self
-
-    def _get_default_requests(self) -> Any:  # scikit-learn before 1.8 calls it by this name
-        try:
-            from sklearn.utils.metadata_routing import MetadataRequest
-        except ImportError as error:
-            raise MissingPackageError(
-                "routing metadata needs scikit-learn: pip install 'gbmrank[sklearn]'"
-            ) from error
-        made = MetadataRequest(owner=type(self).__name__)
-        for method, names in self._requests.items():
-            for name, alias in names.items():
-                getattr(made, method).add_request(param=name, alias=alias)
-        return made
 
     def _check_fitted(self, attribute: str) -> None:
         if attribute not in vars(self):
