@@ -21,8 +21,8 @@ from gbmrank.api.splitters import metadata_request
 from gbmrank.boosters.base import Part
 from gbmrank.data.columns import as_floats
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Schema, check_names, renamed
-from gbmrank.data.tables import Reads, column_names, read_table, take_rows, with_zeros
+from gbmrank.data.schema import Schema, renamed
+from gbmrank.data.tables import Reads, read_table, take_rows, with_zeros
 from gbmrank.errors import (
     DataError,
     GbmrankWarning,
@@ -135,11 +135,6 @@ class AbstractEstimator:
         vars(self).pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-
-    def _check_names(self, table: Any, what: str) -> None:
-        """Raise unless the columns have the names of the training data, in the same order."""
-        known = vars(self).get("feature_names_in_")
-        check_names(what, column_names(table), None if known is None else list(known))
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
