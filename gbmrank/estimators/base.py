@@ -16,10 +16,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
-from gbmrank.api.metrics import any_preferences
+from gbmrank.api.metrics import any_preferences, metric
 from gbmrank.api.splitters import metadata_request
 from gbmrank.boosters.base import Part
-from gbmrank.data.columns import as_floats
+from gbmrank.data.columns import as_floats, read_wholes
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import Schema, renamed
 from gbmrank.data.tables import Reads, read_table, take_rows, with_zeros
@@ -27,6 +27,7 @@ from gbmrank.errors import (
     DataError,
     GbmrankWarning,
     GroupError,
+    MetricError,
     NotFittedError,
     ParameterError,
     warn,
@@ -240,14 +241,14 @@ def reject_column_names(who: str, y: Any, qid: Any) -> None:
 
 def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
     """Raise DataError, before training, for labels that a metric is not defined for."""
-    for metric in metrics:
-        if any_preferences([metric]):
+    for one in metrics:
+        if any_preferences([one]):
             continue  # it does not read labels
         for name, part in parts.items():
             try:
-                bind_metric(metric.measure, replace(part.data, weight=None))
+                bind_metric(one.measure, replace(part.data, weight=None))
             except DataError as error:
-                raise type(error)(f"metric={metric}, {name}: {error}") from error
+                raise type(error)(f"metric={one}, {name}: {error}") from error
 
 
 def check_count(labels: Any, n_rows: int) -> None:
@@ -340,3 +341,50 @@ def named_sets(
     if len(set(called)) != count:
         raise DataError(f"evaluation sets need different names, got {', '.join(called)}")
     return dict(zip(called, zip(sets, qids, weights, positions, strict=True), strict=True))
+
+
+def ids_of_sizes(sizes: Any, qid: Any, name: str) -> Any:
+    """Return query ids for rows per query, or the ids if these are given."""
+    if sizes is None:
+        return qid
+    if qid is not None:
+        ids = name.replace("group", "qid")
+        raise GroupError(f"{name}= (rows per query) and {ids}= (ids) are both given; leave out one")
+    total = float(np.nan_to_num(as_floats(sizes, name)).sum())
+    groups = Groups.read(int(total), sizes, None)
+    return groups.spread(np.arange(groups.n_queries))
+
+
+def eval_ids(sets: Any, sizes: Any, qids: Any) -> Any:
+    """Return the query ids of evaluation sets for their rows per query, if these are given."""
+    if sizes is None:
+        return qids
+    if sets is None:
+        raise DataError("eval_group= is given without eval_set=; give both or neither")
+    single = isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple)
+    if single and (len(sizes) != 1 or np.ndim(sizes[0]) == 0):
+        return ids_of_sizes(sizes, qids, "eval_group")
+    made = [
+        ids_of_sizes(one, None if qids is None else qids[at], "eval_group")
+        for at, one in enumerate(sizes)
+    ]
+    return made[0] if single else made
+
+
+def at_cutoffs(metrics: MetricList, cutoffs: Any) -> MetricList:
+    """Return metrics at these cut-offs instead of their own; those without one stay.
+
+    >>> at_cutoffs(MetricList([metric("ndcg@10"), metric("auc")]), [1, 5])
+    gbmrank.metric('ndcg@1, ndcg@5, auc')
+    """
+    made = []
+    for one in metrics:
+        if not hasattr(one.measure, "k"):
+            made.append(one)
+            continue
+        for k in read_wholes(np.ravel(cutoffs), "eval_at", 1).tolist():
+            made.append(metric(one, k=k))
+    if not made:
+        raise MetricError("eval_at is empty; give at least one cut-off, or leave it out")
+    unique = {str(one): one for one in made}
+    return MetricList(unique.values())

@@ -19,8 +19,8 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.files import write_whole
 from gbmrank.errors import ConfigError
 from gbmrank.estimators.base import check_labels, warn_about_stopping
+from gbmrank.estimators.committee import train
 from gbmrank.estimators.model_file import read_model, write_model
-from gbmrank.estimators.ranker_training import train
 
 _STATE = "checkpoint.json"
 _SEEDS = 2**31

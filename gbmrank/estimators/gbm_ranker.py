@@ -37,8 +37,11 @@ from gbmrank.errors import (
 )
 from gbmrank.estimators.base import (
     AbstractEstimator,
+    at_cutoffs,
     check_count,
     check_labels,
+    eval_ids,
+    ids_of_sizes,
     named_sets,
     ranks_within,
     read_part,
@@ -50,8 +53,8 @@ from gbmrank.estimators.base import (
     warn_about_stopping,
 )
 from gbmrank.estimators.click_training import ClickTraining
-from gbmrank.estimators.committee import member_plans
-from gbmrank.estimators.crossfit import fold_count, make_folds, pooled
+from gbmrank.estimators.committee import member_plans, train
+from gbmrank.estimators.crossfit import Fold, check_folds, fold_count, make_folds, pooled
 from gbmrank.estimators.crossfit import train as crossfit
 from gbmrank.estimators.display import shown
 from gbmrank.estimators.distillation import (
@@ -66,8 +69,6 @@ from gbmrank.estimators.distillation import (
     shared_params,
     student_params,
 )
-from gbmrank.estimators.familiar_arguments import at_cutoffs, eval_ids, ids_of_sizes
-from gbmrank.estimators.fold_rows import Fold, check_folds
 from gbmrank.estimators.low_rank_ranker import LowRankRanker
 from gbmrank.estimators.model_file import (
     Archive,
@@ -83,7 +84,6 @@ from gbmrank.estimators.probability_map import (
     level_path,
     relevance,
 )
-from gbmrank.estimators.ranker_training import train
 from gbmrank.objectives import held_preferences
 from gbmrank.registry.composition import spec_of
 from gbmrank.registry.spec import Spec
