@@ -9,12 +9,7 @@ from gbmrank.boosters.plan import Plan
 from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import read_ids
-from gbmrank.data.position_bias import (
-    PositionBias,
-    follows_click,
-    read_clicks,
-    read_positions,
-)
+from gbmrank.data.position_bias import PositionBias, follows_click, read_clicks, read_positions
 from gbmrank.data.tables import read_matrix
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError, warn
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
@@ -533,11 +528,7 @@ def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) ->
 
 
 def _finished(
-    log: Impressions,
-    estimate: tuple[_Estimate, float],
-    draws: Draws,
-    method: str,
-    pretest: bool,
+    log: Impressions, estimate: tuple[_Estimate, float], draws: Draws, method: str, pretest: bool
 ) -> PositionBias:
     """Scale the propensities, add intervals, and warn about unidentified positions."""
     found, factor = estimate

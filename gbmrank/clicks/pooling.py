@@ -8,13 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.supported import booster_named
-from gbmrank.clicks.estimation import (
-    Impressions,
-    cells_of,
-    codes,
-    estimate_bias,
-    read_impressions,
-)
+from gbmrank.clicks.estimation import Impressions, cells_of, codes, estimate_bias, read_impressions
 from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import pools, sums_by
 from gbmrank.data.columns import read_ids, read_whole

@@ -12,12 +12,7 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import as_floats, read_number
-from gbmrank.data.position_bias import (
-    PositionBias,
-    follows_click,
-    read_clicks,
-    read_positions,
-)
+from gbmrank.data.position_bias import PositionBias, follows_click, read_clicks, read_positions
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import renamed
 from gbmrank.data.tables import read_table, take_rows

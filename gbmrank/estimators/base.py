@@ -184,14 +184,17 @@ def read_queries(qid: Any, n_rows: int, what: str = "X", single: bool = False) -
         raise GroupError(f"eval_qid of {what}: {error}") from error
 
 
+def places_within(keys: FloatArray, groups: Groups) -> IntArray:
+    """Return the place of each row in its query, 0 for the smallest key, in query order."""
+    query = groups.spread(np.arange(groups.n_queries))
+    places = np.empty(groups.n_rows, np.int64)
+    places[np.lexsort((keys, query))] = np.arange(groups.n_rows)
+    return places - groups.spread(groups.offsets[:-1])
+
+
 def ranks_within(keys: FloatArray, groups: Groups) -> IntArray:
     """Return the rank of each row within its query, 1 for the smallest key, in the user's order."""
-    query = groups.spread(np.arange(groups.n_queries))
-    ranks = np.empty(groups.n_rows, np.int64)
-    ranks[np.lexsort((keys, query))] = np.arange(1, groups.n_rows + 1) - groups.spread(
-        groups.offsets[:-1]
-    )
-    return np.asarray(groups.restore(ranks), np.int64)
+    return np.asarray(groups.restore(places_within(keys, groups) + 1), np.int64)
 
 
 def top_rows(ranks: IntArray, groups: Groups, k: Any) -> IntArray:

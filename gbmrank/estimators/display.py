@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gbmrank.boosters.base import Report
-from gbmrank.errors import MissingPackageError, ParameterError
+from gbmrank.errors import ParameterError, import_optional
 from gbmrank.types import is_whole
 
 _BAR = "bar"
@@ -38,14 +38,10 @@ def shown(verbose: Any, rounds: Any) -> Iterator[Report | None]:
 
 @contextlib.contextmanager
 def _bar(rounds: Any) -> Iterator[Report]:
-    try:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    except ImportError as error:
-        raise MissingPackageError(
-            "verbose='bar' needs rich: pip install 'gbmrank[report]'"
-        ) from error
-    values = TextColumn("{task.fields[values]}", markup=False)
-    with Progress(BarColumn(), MofNCompleteColumn(), values) as progress:
+    missing = "verbose='bar' needs rich: pip install 'gbmrank[report]'"
+    rich = import_optional("rich.progress", missing)
+    values = rich.TextColumn("{task.fields[values]}", markup=False)
+    with rich.Progress(rich.BarColumn(), rich.MofNCompleteColumn(), values) as progress:
         task = progress.add_task("", total=rounds, values="")
 
         def report(done: int, history: _History) -> None:

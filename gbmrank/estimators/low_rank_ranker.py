@@ -18,12 +18,7 @@ from gbmrank.data.columns import read_whole
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.tables import column_names
 from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning
-from gbmrank.estimators.base import (
-    check_count,
-    ranks_within,
-    reject_column_names,
-    reject_unknown,
-)
+from gbmrank.estimators.base import check_count, ranks_within, reject_column_names, reject_unknown
 from gbmrank.estimators.decoded_ranker import AbstractDecodedRanker, Matrix, read_rows
 from gbmrank.estimators.model_file import Archive
 from gbmrank.types import ArrayLike, FloatArray, IntArray
