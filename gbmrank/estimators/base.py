@@ -38,12 +38,6 @@ from gbmrank.types import FloatArray, IntArray, is_whole
 E = TypeVar("E", bound="AbstractEstimator")
 
 
-def _not_fitted() -> type[NotFittedError]:
-    """Return our error class; it is also scikit-learn's if scikit-learn is imported."""
-    theirs = sys.modules.get("sklearn.exceptions")
-    return NotFittedError if theirs is None else _both(theirs.NotFittedError)
-
-
 @functools.cache
 def _both(theirs: type[Exception]) -> type[NotFittedError]:
     def plain(error: NotFittedError) -> Any:  # a class made here cannot be pickled by name
@@ -129,7 +123,9 @@ class AbstractEstimator:
 
     def _check_fitted(self, attribute: str) -> None:
         if attribute not in vars(self):
-            raise _not_fitted()(f"this {type(self).__name__} is not trained yet; call fit first")
+            theirs = sys.modules.get("sklearn.exceptions")
+            error = NotFittedError if theirs is None else _both(theirs.NotFittedError)
+            raise error(f"this {type(self).__name__} is not trained yet; call fit first")
 
     def _keep_names(self, names: list[str] | None) -> None:
         """Store the column names of the training data, if there are any."""

@@ -99,6 +99,11 @@ def _booster_of(model: Any, columns: Schema) -> Any:
 Self = TypeVar("Self", bound="GBMRanker")
 _FOLDS = 4  # of calibrate
 _METRIC = "ndcg@10"
+_ROUTED = "qid sample_weight position position_bias item session fold_groups splitter"
+_NOT_ROUTED = (
+    "clip eval_set eval_qid eval_sample_weight eval_position eval_names "
+    "callbacks init_model verbose"
+)
 _OPTIONAL = (
     *("calibration_", "committee_", "position_bias_", "pooled_labels_"),
     *("oof_scores_", "oof_value_", "distillation_"),
@@ -212,40 +217,15 @@ class GBMRanker(AbstractEstimator):
     """
 
     _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
-        "fit": {
-            "qid": True,
-            "sample_weight": True,
-            "position": True,
-            "position_bias": True,
-            "item": True,
-            "session": True,
-            "clip": None,
-            "eval_set": None,
-            "eval_qid": None,
-            "eval_sample_weight": None,
-            "eval_position": None,
-            "eval_names": None,
-            "fold_groups": True,
-            "splitter": True,
-            "callbacks": None,
-            "init_model": None,
-            "verbose": None,
-        },
+        "fit": {**dict.fromkeys(_ROUTED.split(), True), **dict.fromkeys(_NOT_ROUTED.split())},
         "score": {"qid": True, "sample_weight": None},
     }
 
     _level: "GBMRanker | None" = None  # of calibrate="cross-fit"
-    _identity: Identity
-    calibration_: ProbabilityMap
     _seen: SeenQueries | None = None  # of the training set, in memory only
-    booster_: Any
-    best_iteration_: int
-    position_bias_: PositionBias
+    _identity: Identity
     pooled_labels_: PooledLabels
     evals_result_: Mapping[str, Mapping[str, list[float]]]
-    committee_: tuple[Member, ...]
-    oof_scores_: FloatArray
-    oof_value_: float
     distillation_: Distillation
 
     def __init__(
@@ -570,16 +550,8 @@ class GBMRanker(AbstractEstimator):
     def top_k(self, X: Any, k: int, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the row numbers of the k best rows of each query, best first.
 
-        Queries are in order of their first row; a query with fewer than k rows returns all.
-
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_features)
-            Features.
-        k : int
-            Rows per query.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, in any order; without it all rows are one query.
+        Queries are in order of their first row; a query with fewer than k rows returns all. The
+        other parameters are those of :meth:`rank`.
 
         Examples
         --------

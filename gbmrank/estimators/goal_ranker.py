@@ -301,16 +301,8 @@ class GoalRanker(AbstractEstimator):
     ) -> IntArray:
         """Return the rank of each row within its query at a setting, 1 for the best.
 
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_features)
-            Features.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, in any order; without it all rows are one query.
-        at : float, optional
-            As in :meth:`predict`.
-        weights : mapping of str to float, optional
-            As in :meth:`predict`.
+        ``qid`` has one query id per row, in any order; without it all rows are one query. The other
+        parameters are those of :meth:`predict`.
         """
         scores = self.predict(X, at=at, weights=weights)
         groups = read_queries(qid, len(scores), single=True)
@@ -346,15 +338,7 @@ class GoalRanker(AbstractEstimator):
     def ranker(
         self, *, at: float | None = None, weights: Mapping[str, float] | None = None
     ) -> GBMRanker:
-        """Return one setting as a GBMRanker with one merged model.
-
-        Parameters
-        ----------
-        at : float, optional
-            As in :meth:`predict`.
-        weights : mapping of str to float, optional
-            As in :meth:`predict`.
-        """
+        """Return one setting, given as in :meth:`predict`, as a GBMRanker with one merged model."""
         self._check_fitted("rankers_")
         shares = self._weights(at, weights)
         factors = self._factors(shares)
@@ -375,7 +359,7 @@ class GoalRanker(AbstractEstimator):
         at: float | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """Write one setting as one model file, or all models with the dial.
+        """Write one setting, given as in :meth:`predict`, as one model file, or all with the dial.
 
         Parameters
         ----------
@@ -383,10 +367,8 @@ class GoalRanker(AbstractEstimator):
             With a setting the model file, as in :meth:`GBMRanker.save <gbmrank.GBMRanker.save>`.
             Otherwise a folder, which gets one model file per goal and ``dial.json``: the factors
             of their scores at every place of the dial, for systems that add scores themselves.
-        at : float, optional
-            As in :meth:`predict`.
-        weights : mapping of str to float, optional
-            As in :meth:`predict`.
+        at, weights : optional
+            The setting.
         """
         if at is not None or weights is not None:
             self.ranker(at=at, weights=weights).save(path)

@@ -394,21 +394,14 @@ class PairRanker(AbstractDecodedRanker):
         reject_unknown(unknown, "PairRanker")
         predicted = self.predict(X, qid=qid)
         if self.surrogate == "map":
-            _check_one(y, None)
+            _labels_or_preferences(y, None)
             return float(metric("map", threshold=self.threshold).score(y, predicted, qid=qid))
-        if isinstance(y, PreferenceGraphs):
-            y, preferences = None, y
-        _check_one(y, preferences)
+        y, preferences = _labels_or_preferences(y, preferences)
         measure = metric("pairwise_disagreement", preferences=preferences)
         return 1.0 - float(measure.score(y, predicted, qid=qid))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
-
-        Parameters
-        ----------
-        path : str or path
-            Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
+        """Write the model in the booster's own format, as :meth:`gbmrank.GBMRanker.save` does.
 
         Raises
         ------
@@ -500,14 +493,20 @@ class PairRanker(AbstractDecodedRanker):
         return self.model_.scores(made)
 
 
-def _check_one(y: Any, preferences: PreferenceGraphs | None) -> None:
+def _labels_or_preferences(
+    y: Any, preferences: PreferenceGraphs | None
+) -> tuple[Any, PreferenceGraphs | None]:
+    """Return labels and preferences, one of which is None; ``y`` may be preferences."""
+    if isinstance(y, PreferenceGraphs):
+        y, preferences = None, y
     if (y is None) == (preferences is None):
         both = "" if y is None else ", not both"
         raise ConfigError(f"give labels (y) or preferences{both}")
+    return y, preferences
 
 
 def _read_labels(y: Any, groups: Groups) -> FloatArray:
-    _check_one(y, None)
+    _labels_or_preferences(y, None)
     check_count(y, groups.n_rows)
     return np.asarray(groups.arrange(RankingData.from_arrays(y).labels), np.float64)
 
@@ -515,9 +514,7 @@ def _read_labels(y: Any, groups: Groups) -> FloatArray:
 def _read_preferences(
     y: Any, preferences: PreferenceGraphs | None, groups: Groups
 ) -> PreferenceGraphs:
-    if isinstance(y, PreferenceGraphs):
-        y, preferences = None, y
-    _check_one(y, preferences)
+    y, preferences = _labels_or_preferences(y, preferences)
     if preferences is None:
         return PreferenceGraphs(groups, None, _read_labels(y, groups))
     preferences.check_rows(groups)
