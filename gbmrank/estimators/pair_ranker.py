@@ -497,7 +497,7 @@ def _labels_or_preferences(
     y: Any, preferences: PreferenceGraphs | None
 ) -> tuple[Any, PreferenceGraphs | None]:
     """Return labels and preferences, one of which is None; ``y`` may be preferences."""
-    if isinstance(y, PreferenceGraphs):
+    if isinstance(y, PreferenceGraphs) and preferences is None:
         y, preferences = None, y
     if (y is None) == (preferences is None):
         both = "" if y is None else ", not both"
