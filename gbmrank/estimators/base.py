@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -34,8 +34,6 @@ from gbmrank.errors import (
 )
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray, is_whole
-
-E = TypeVar("E", bound="AbstractEstimator")
 
 
 @functools.cache
@@ -76,7 +74,7 @@ class AbstractEstimator:
         own = {name: getattr(self, name) for name in self._names()} | self._booster_params
         return own | self._nested_params() if deep else own
 
-    def set_params(self: E, **params: Any) -> E:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name; unknown names go to the booster."""
         names = self._names()
         for name, value in params.items():
@@ -103,15 +101,15 @@ class AbstractEstimator:
         made = vars(self).get("_metadata_request")
         return metadata_request(self, self._requests) if made is None else made
 
-    def set_fit_request(self: E, **wanted: bool | str | None) -> E:
+    def set_fit_request(self, **wanted: bool | str | None) -> Self:
         """Request metadata for ``fit`` from scikit-learn's routing, such as ``qid=True``."""
         return self._set_request("fit", wanted)
 
-    def set_score_request(self: E, **wanted: bool | str | None) -> E:
+    def set_score_request(self, **wanted: bool | str | None) -> Self:
         """Request metadata for ``score`` from scikit-learn's routing."""
         return self._set_request("score", wanted)
 
-    def _set_request(self: E, method: str, wanted: Mapping[str, bool | str | None]) -> E:
+    def _set_request(self, method: str, wanted: Mapping[str, bool | str | None]) -> Self:
         made = self.get_metadata_routing()
         for name, alias in wanted.items():
             if name not in self._requests[method]:

@@ -187,10 +187,9 @@ def values_on(
 ) -> dict[str, dict[str, list[float]]]:
     """Return one value per set and metric, in the form of a history."""
     values = {name: engine.values(trained.fitted, part, plan.metric) for name, part in sets.items()}
-    names = [str(one) for one in plan.metric]
     return {
-        set_name: {name: [value] for name, value in zip(names, found, strict=True)}
-        for set_name, found in values.items()
+        name: {str(one): [value] for one, value in zip(plan.metric, found, strict=True)}
+        for name, found in values.items()
     }
 
 

@@ -239,14 +239,14 @@ def pooled(
     parts = [first, *sets.values()]
     rows = [one.data for one in parts]
     groups = [one.groups for one in rows]
-    starts = np.cumsum([0, *(one.n_rows for one in groups)])[:-1]
-    ends = [one.offsets[1:] + at for one, at in zip(groups, starts, strict=True)]
-    order = [
-        (np.arange(one.n_rows) if one.row_order is None else one.row_order) + at
-        for one, at in zip(groups, starts, strict=True)
+    starts = np.cumsum([0, *(one.n_queries for one in groups)])
+    number = [
+        one.restore(one.spread(np.arange(one.n_queries))) + at
+        for one, at in zip(groups, starts[:-1], strict=True)
     ]
     ids = np.concatenate([np.asarray(one.ids).astype(object) for one in groups])
-    joined = Groups(np.concatenate([[0], *ends]), np.concatenate(order), ids)
+    whole = np.concatenate(number)
+    joined = replace(Groups.from_qid(whole, len(whole)), ids=ids)
     data = RankingData(
         np.concatenate([one.labels for one in rows]),
         joined,

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -96,7 +96,6 @@ def _booster_of(model: Any, columns: Schema) -> Any:
     return model
 
 
-Self = TypeVar("Self", bound="GBMRanker")
 _FOLDS = 4  # of calibrate
 _METRIC = "ndcg@10"
 _ROUTED = "qid sample_weight position position_bias item session fold_groups splitter"
@@ -253,7 +252,7 @@ class GBMRanker(AbstractEstimator):
         self._booster_params = booster_params
 
     def fit(
-        self: Self,
+        self,
         X: Any,  # noqa: N803
         y: Any = None,
         *,
@@ -792,7 +791,7 @@ class GBMRanker(AbstractEstimator):
             names=_CALLED,
         )
 
-    def _keep(self: Self, trained: Trained, plan: Plan, bias: PositionBias | None = None) -> Self:
+    def _keep(self, trained: Trained, plan: Plan, bias: PositionBias | None = None) -> Self:
         columns, metrics = plan.columns or trained.fitted.columns, plan.metric
         fitted: Fitted = trained.fitted
         identity = Identity(
@@ -817,7 +816,7 @@ class GBMRanker(AbstractEstimator):
         fitted.stamp(identity.to_text())
         return self._hold(fitted, identity, trained.history)
 
-    def _hold(self: Self, fitted: Fitted, identity: Identity, history: Any) -> Self:
+    def _hold(self, fitted: Fitted, identity: Identity, history: Any) -> Self:
         self._fitted, self.booster_ = fitted, fitted.booster
         self._identity, self._level = identity, None
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history

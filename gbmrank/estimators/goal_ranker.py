@@ -4,9 +4,10 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -32,8 +33,6 @@ from gbmrank.types import FloatArray, IntArray
 _SETTINGS = 41  # of a dial, both ends included
 _FEWEST = 10  # queries that level a dial, and queries that value it
 _LATTICE = 60  # settings of a front of more than two goals, at most
-
-Self = TypeVar("Self", bound="GoalRanker")
 
 
 class _Rows(NamedTuple):
@@ -190,7 +189,7 @@ class GoalRanker(AbstractEstimator):
         self.seed, self.n_jobs, self._booster_params = seed, n_jobs, booster_params
 
     def fit(
-        self: Self,
+        self,
         X: Any,  # noqa: N803
         columns: Any,
         *,
@@ -376,7 +375,8 @@ class GoalRanker(AbstractEstimator):
         self._check_fitted("rankers_")
         folder, suffix = Path(path), booster_named(self.backend).suffixes[0]
         folder.mkdir(parents=True, exist_ok=True)
-        names = self._model_names()
+        names = [re.sub(r"\W", "_", goal) for goal in reversed(self.rankers_)]
+        names[1:1] = [f"between_{n + 1}" for n in range(len(self._models) - len(names))]
         for name, model in zip(names, self._models, strict=True):
             model.save(folder / f"{name}{suffix}")
         goals = self.rankers_
@@ -686,14 +686,7 @@ class GoalRanker(AbstractEstimator):
             raise DataError("a goal's metric is defined for no query of an evaluation set")
         return made
 
-    def _model_names(self) -> list[str]:
-        goals = list(self.rankers_)
-        extra = [f"between_{n}" for n in range(1, len(self._models) - len(goals) + 1)]
-        named = [*reversed(goals)]
-        named[1:1] = extra
-        return ["".join(c if c.isalnum() else "_" for c in name) for name in named]
-
-    def _hold(self: Self) -> Self:
+    def _hold(self) -> Self:
         self.spreads_ = dict(
             zip(self.rankers_, _ends(self._spreads, len(self.rankers_)), strict=True)
         )

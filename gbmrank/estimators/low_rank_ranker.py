@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,6 @@ from gbmrank.estimators.model_file import Archive
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _TABLES = ("alpha", "beta", "decisions", "singular_values")  # arrays of a LowRank
-Self = TypeVar("Self", bound="LowRankRanker")
 
 
 class _Lists(NamedTuple):
@@ -151,7 +150,7 @@ class LowRankRanker(AbstractDecodedRanker):
         self._booster_params = booster_params
 
     def fit(
-        self: Self,
+        self,
         X: ArrayLike,  # noqa: N803
         y: Any = None,
         *,
@@ -386,9 +385,7 @@ class LowRankRanker(AbstractDecodedRanker):
             models[n] = _Model(factors, own["arrangements"], regressors)
         return made._hold(models, identity.n_features, identity.feature_names)
 
-    def _hold(
-        self: Self, models: dict[int, _Model], n_features: int, names: list[str] | None
-    ) -> Self:
+    def _hold(self, models: dict[int, _Model], n_features: int, names: list[str] | None) -> Self:
         self._models, self.n_features_in_ = models, n_features
         self.factors_ = {n: one.factors for n, one in models.items()}
         self._learned = self._kind()

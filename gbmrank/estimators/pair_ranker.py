@@ -3,7 +3,7 @@
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -79,18 +79,14 @@ def ordered_pairs(groups: Groups, most: int) -> Iterator[tuple[int, int, IntArra
 
     A run has about ``most`` pairs at most, or is one query.
     """
-    cells = groups.sizes.astype(np.int64) ** 2
+    ends = np.concatenate([[0], np.cumsum(groups.sizes.astype(np.int64) ** 2)])
     first = 0
     while first < groups.n_queries:
-        last = first + 1
-        while last < groups.n_queries and cells[first : last + 1].sum() <= most:
-            last += 1
-        left, right = [], []
-        for q in range(first, last):
-            rows = np.arange(groups.offsets[q], groups.offsets[q + 1])
-            left.append(np.repeat(rows, len(rows)))
-            right.append(np.tile(rows, len(rows)))
-        yield first, last, np.concatenate(left), np.concatenate(right)
+        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
+        last = max(last, first + 1)
+        runs = [np.arange(*groups.offsets[q : q + 2]) for q in range(first, last)]
+        left = np.concatenate([np.repeat(rows, len(rows)) for rows in runs])
+        yield first, last, left, np.concatenate([np.tile(rows, len(rows)) for rows in runs])
         first = last
 
 
@@ -155,8 +151,6 @@ def with_itself(
     """Add a column that tells an item paired with itself from two items with equal features."""
     return np.column_stack([made, (first == second).astype(np.float32)])
 
-
-Self = TypeVar("Self", bound="PairRanker")
 
 MOST_ITEMS = 4000  # 16 million pair values
 _PAIRS_AT_ONCE = 250_000
@@ -255,7 +249,7 @@ class PairRanker(AbstractDecodedRanker):
         self._booster_params = booster_params
 
     def fit(
-        self: Self,
+        self,
         X: ArrayLike,  # noqa: N803
         y: Any = None,
         *,
