@@ -19,7 +19,7 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats, read_ids, read_number, read_whole
 from gbmrank.data.files import write_whole
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Schema
+from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import columns_by_name, read_table, take_rows
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning, warn
 from gbmrank.estimators.base import AbstractEstimator, named_sets, ranks_within, read_queries
@@ -377,6 +377,7 @@ class GoalRanker(AbstractEstimator):
         folder.mkdir(parents=True, exist_ok=True)
         names = [re.sub(r"\W", "_", goal) for goal in reversed(self.rankers_)]
         names[1:1] = [f"between_{n + 1}" for n in range(len(self._models) - len(names))]
+        names = safe_names(names)  # which makes them unique
         for name, model in zip(names, self._models, strict=True):
             model.save(folder / f"{name}{suffix}")
         goals = self.rankers_
