@@ -77,17 +77,14 @@ class AbstractEstimator:
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; unknown names go to the booster."""
         names = self._names()
-        for name, value in params.items():
-            if "__" in name:
-                continue  # after the parameters they are part of
-            if name in names:
-                setattr(self, name, value)
-            else:
-                self._booster_params = {**self._booster_params, name: value}  # copies share it
-        for name, value in params.items():
+        for name in sorted(params, key=lambda one: "__" in one):  # parts after the whole
             outer, _, path = name.partition("__")
             if path:
-                self._set_nested(outer, path, value)
+                self._set_nested(outer, path, params[name])
+            elif name in names:
+                setattr(self, name, params[name])
+            else:  # copies share the dictionary
+                self._booster_params = {**self._booster_params, name: params[name]}
         return self
 
     def _nested_params(self) -> dict[str, Any]:
@@ -322,11 +319,12 @@ def named_sets(
     ):
         raise DataError("eval_set must be (X, y) or a list of (X, y)")
     count = len(sets)
+    if names is None:
+        names = [f"valid_{i}" for i in range(count)]
+    columns = {"qid": qids, "sample_weight": weights, "position": positions, "names": names}
     given: dict[str, list[Any]] = {
-        "eval_qid": [None] * count if qids is None else list(qids),
-        "eval_sample_weight": [None] * count if weights is None else list(weights),
-        "eval_position": [None] * count if positions is None else list(positions),
-        "eval_names": [f"valid_{i}" for i in range(count)] if names is None else list(names),
+        f"eval_{what}": [None] * count if one is None else list(one)
+        for what, one in columns.items()
     }
     for what, entries in given.items():
         if len(entries) != count:

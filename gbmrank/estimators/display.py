@@ -12,17 +12,14 @@ _BAR = "bar"
 _History = Mapping[str, Mapping[str, list[float]]]
 
 
-@contextlib.contextmanager
-def shown(verbose: Any, rounds: Any) -> Iterator[Report | None]:
-    """Yield a callback that reports each round, or None to show nothing.
+def shown(verbose: Any, rounds: Any) -> contextlib.AbstractContextManager[Report | None]:
+    """Return a context of a callback that reports each round, or None to show nothing.
 
     ``verbose`` is True or the number of rounds between two lines, ``"bar"`` for a progress bar;
     False, 0 and below show nothing.
     """
     if verbose == _BAR:
-        with _bar(rounds) as report:
-            yield report
-        return
+        return _bar(rounds)
     if not isinstance(verbose, bool) and not is_whole(verbose):
         raise ParameterError(
             f"verbose must be True, False, a number of rounds or {_BAR!r}, got {verbose!r}"
@@ -33,7 +30,7 @@ def shown(verbose: Any, rounds: Any) -> Iterator[Report | None]:
         if history and done % period == 0:
             print(f"[{done}]  {_values(history)}", flush=True)
 
-    yield line if period > 0 else None
+    return contextlib.nullcontext(line if period > 0 else None)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, final
 
@@ -424,7 +424,7 @@ class GBMRanker(AbstractEstimator):
         known = groups.arrange(relevant)
         made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed)
         self.calibration_ = made
-        self._identity = replace(self._identity, calibration=made.to_dict())
+        self._identity = replace(self._identity, calibration=asdict(made))
         self._fitted.stamp(self._identity.to_text())
         self.booster_ = self._fitted.booster
 
@@ -826,7 +826,7 @@ class GBMRanker(AbstractEstimator):
         for name in _OPTIONAL:
             vars(self).pop(name, None)
         if identity.calibration is not None:
-            self.calibration_ = ProbabilityMap.from_dict(identity.calibration)
+            self.calibration_ = ProbabilityMap(**identity.calibration)
         if identity.position_bias is not None:
             self.position_bias_ = PositionBias.from_dict(identity.position_bias)
         if identity.committee:

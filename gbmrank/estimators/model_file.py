@@ -57,7 +57,7 @@ class Identity:
     preferences: bool = False
     committee: list[dict[str, Any]] = field(default_factory=list)
     position_bias: dict[str, Any] | None = None  # as PositionBias.to_dict gives it
-    calibration: dict[str, Any] | None = None  # as ProbabilityMap.to_dict gives it
+    calibration: dict[str, Any] | None = None  # the fields of a ProbabilityMap
     ranker: str = ""
 
     @property

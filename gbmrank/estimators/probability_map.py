@@ -5,7 +5,7 @@ The order of a query is never reversed: within a list the map is increasing in t
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -101,15 +101,6 @@ class ProbabilityMap:
         columns = _columns(z, np.zeros(len(z)) if level is None else level, groups)
         log_q, log_rest = _logs(columns @ [self.a, self.b, self.c, self.d])
         return np.asarray(expit(self.alpha * log_q - self.beta * log_rest + self.gamma))
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the numbers by name."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "ProbabilityMap":
-        """Return the map of these numbers."""
-        return cls(**found)
 
 
 def _logs(odds: FloatArray) -> tuple[FloatArray, FloatArray]:
