@@ -290,7 +290,8 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
         ]
         return made[0] if len(made) == 1 else MetricList(made)
     if isinstance(spec, Iterable) and not isinstance(spec, Mapping):
-        return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
+        lists = [metric_list(metric(item, like=like, **params)) for item in spec]
+        return MetricList(one for each in lists for one in each)
     raise MetricError(f"a metric must be text such as 'ndcg@10', got {type(spec).__name__}")
 
 
@@ -348,7 +349,7 @@ def metrics_callback(
     >>> gbmrank.metrics_callback(["ndcg@10", "map"])
     gbmrank.metric('ndcg@10, map')
     """
-    return MetricList(_flat(metric(metrics, like=like, **params)))
+    return metric_list(metric(metrics, like=like, **params))
 
 
 def _presets(item: Spec | AbstractMetric, like: str | None, params: Any) -> dict[str, Any]:
@@ -394,10 +395,6 @@ def _distinct(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
             "differ only in their preferences one by one"
         )
     return made
-
-
-def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:
-    return (item,) if isinstance(item, Metric) else item.metrics
 
 
 def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
