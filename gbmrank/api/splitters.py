@@ -219,7 +219,7 @@ class QueryTimeSplit(AbstractQuerySplit):
             raise DataError("QueryTimeSplit needs the time of each row: params={'time': time, ...}")
         column = one_column(time)
         if column.dtype.kind in "mM":
-            column = column.astype(np.int64)
+            column = np.where(np.isnat(column), np.nan, column.astype(np.int64))
         when = known.arrange(as_floats(column, "time"))
         if len(when) != known.n_rows or not np.isfinite(when).all():
             raise DataError(f"time needs one number or date for each of the {known.n_rows} rows")
