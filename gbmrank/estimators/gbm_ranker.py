@@ -371,7 +371,14 @@ class GBMRanker(AbstractEstimator):
         if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
         columns, data, valid = self._rows(rows, sets, clicks, metrics)
-        relevant = relevance(self.calibrate, self.threshold, y, sets, self.pool_eval_set)
+        relevant = relevance(
+            self.calibrate,
+            self.threshold,
+            y,
+            sets,
+            pooled=self.pool_eval_set,
+            estimated=clicks.labels is not None,
+        )
         wanted = _FOLDS if self.calibrate == "cross-fit" and self.folds is None else self.folds
         count = fold_count(wanted, target, metrics, self.early_stopping_rounds, valid)
         check_folds(count, self.pool_eval_set, fold_groups, splitter)
