@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from gbmrank.boosters.base import Booster, plain_name
+from gbmrank.boosters.base import plain_name
 from gbmrank.boosters.bindings import state_of
 from gbmrank.boosters.callbacks import callable_name, read_call, warn_if_weighted, xgbranker_advice
 from gbmrank.boosters.dataset_columns import BoosterColumns
@@ -290,7 +290,8 @@ def metric(spec: Any, *, like: str | None = None, **params: Any) -> Any:
         ]
         return made[0] if len(made) == 1 else MetricList(made)
     if isinstance(spec, Iterable) and not isinstance(spec, Mapping):
-        return MetricList(one for item in spec for one in _flat(metric(item, like=like, **params)))
+        lists = [metric_list(metric(item, like=like, **params)) for item in spec]
+        return MetricList(one for each in lists for one in each)
     raise MetricError(f"a metric must be text such as 'ndcg@10', got {type(spec).__name__}")
 
 
@@ -348,7 +349,7 @@ def metrics_callback(
     >>> gbmrank.metrics_callback(["ndcg@10", "map"])
     gbmrank.metric('ndcg@10, map')
     """
-    return MetricList(_flat(metric(metrics, like=like, **params)))
+    return metric_list(metric(metrics, like=like, **params))
 
 
 def _presets(item: Spec | AbstractMetric, like: str | None, params: Any) -> dict[str, Any]:
@@ -396,42 +397,27 @@ def _distinct(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     return made
 
 
-def _flat(item: Metric | MetricList) -> tuple[Metric, ...]:
-    return (item,) if isinstance(item, Metric) else item.metrics
-
-
 def _evaluate(metrics: tuple[Metric, ...], call: tuple[Any, Any, Any, Any]) -> list[Any]:
     """Evaluate metrics for the caller: LightGBM, XGBoost, or XGBRanker with two arrays."""
     a, b, weight, group = call
     if group is _ABSENT and booster_of(b) is None:
         warn_if_weighted(metrics[0])
         one_query = Groups.single(np.size(a))
-        return [_defined(item, *item._bound(a, b, group=one_query)) for item in metrics]
+        return [_mean(item, *item._bound(a, b, group=one_query), training=True) for item in metrics]
     sizes = None if group is _ABSENT else group
     booster, columns, preds = read_call(a, b, weight, sizes, any_preferences(metrics))
-    _check_objective(booster)
-    values = _values(metrics, columns, preds)
-    return [
-        booster.report(str(item), value, item.higher_is_better)
-        for item, value in zip(metrics, values, strict=True)
-    ]
-
-
-def _check_objective(booster: Booster) -> None:
-    """Raise ConfigError if a booster ignores an objective of gbmrank, as it was given as text."""
     text = booster.ignored_objective()
     if text is not None and text.partition("(")[0].strip() in OBJECTIVES:
         raise ConfigError(
             f"objective={text!r} is text, so {booster.title} trains squared error. Pass "
             f"gbmrank.objective({text!r})."
         )
-
-
-def _values(metrics: tuple[Metric, ...], columns: BoosterColumns, preds: Any) -> list[float]:
-    """Evaluate metrics on a booster's data set, sorting the scores once."""
     bound, ranked = bound_in_training(metrics, columns, preds)
     ranked.prepare(*(one.depth for one in bound))
-    return [_defined(m, one, ranked) for m, one in zip(metrics, bound, strict=True)]
+    return [
+        booster.report(str(item), _mean(item, one, ranked, training=True), item.higher_is_better)
+        for item, one in zip(metrics, bound, strict=True)
+    ]
 
 
 def bound_in_training(
@@ -471,31 +457,26 @@ def _ranking_data(labels: Any, *, subtopics: Any = None, **columns: Any) -> Rank
     return data if subtopics is None else data.with_columns(subtopic_columns(subtopics))
 
 
-def _defined(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
+def _mean(
+    item: Metric, bound: AbstractBoundMetric, ranked: Ranked, training: bool = False
+) -> float:
+    """Return the mean over queries; if none counts, warn, or raise DataError in training."""
     value = bound.score(ranked)
-    if math.isnan(value):
-        raise DataError(xgbranker_advice(item) or _no_mean(item, bound, ranked))
-    return value
-
-
-def _mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> float:
-    value = bound.score(ranked)
-    if math.isnan(value):
-        warn(_no_mean(item, bound, ranked), GbmrankWarning)
-    return value
-
-
-def _no_mean(item: Metric, bound: AbstractBoundMetric, ranked: Ranked) -> str:
-    """Explain why no query counts."""
+    if not math.isnan(value):
+        return value
     total = bound.groups.n_queries
     undefined = int(np.isnan(bound.per_query(ranked)).sum())
     where = "every query" if undefined == total else f"{undefined} of {total} queries"
     rest = "" if undefined == total else f" and the weight of the other {total - undefined} is 0"
-    return (
+    reason = (
         f"{item} is undefined for {where} of this data set (for example without a relevant "
         f"row){rest}, so there is no query to average; leave the data set out of the evaluation "
         "or choose empty='zero' or empty='one'"
     )
+    if training:
+        raise DataError(xgbranker_advice(item) or reason)
+    warn(reason, GbmrankWarning)
+    return value
 
 
 def _ranked(data: RankingData, scores: ArrayLike) -> Ranked:

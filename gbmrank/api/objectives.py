@@ -12,20 +12,8 @@ from gbmrank.boosters.plan import near_native
 from gbmrank.boosters.supervision import checked_gradients
 from gbmrank.data.columns import as_floats
 from gbmrank.data.position_bias import PositionBias, utilities_of
-from gbmrank.data.queries import (
-    Groups,
-    RankingData,
-    check_finite,
-    check_weights,
-    warn_if_forgotten,
-)
-from gbmrank.errors import (
-    DataError,
-    NumericError,
-    ParameterError,
-    UnknownNameError,
-    WeightError,
-)
+from gbmrank.data.queries import Groups, RankingData, check_finite, check_weights, warn_if_forgotten
+from gbmrank.errors import DataError, NumericError, ParameterError, UnknownNameError, WeightError
 from gbmrank.objectives import AbstractBound, AbstractObjective, check_takes_bias
 from gbmrank.registry.catalogue import OBJECTIVES
 from gbmrank.registry.composition import AbstractValue, build
@@ -190,7 +178,16 @@ class Objective(AbstractValue[AbstractObjective]):
         """
         data = self._read(labels, group=group, qid=qid, weight=weight)
         values = bind_objective(self.template, data).losses(data.read_scores(scores))
-        return values if per_query else _finite_sum(values)
+        if per_query:
+            return values
+        with np.errstate(over="ignore"):
+            total = float(values.sum())
+        if not np.isfinite(total):
+            raise NumericError(
+                f"the sum of the losses of {len(values)} queries is {total}, though each is "
+                "finite; scale the scores down, or pass per_query=True"
+            )
+        return total
 
     def minimiser(
         self,
@@ -421,17 +418,6 @@ def mix(*parts: Any, weights: Any = None) -> Objective:
     weights=[0.7, 0.3])')
     """
     return objective("mix", parts=parts, weights=weights)
-
-
-def _finite_sum(losses: FloatArray) -> float:
-    with np.errstate(over="ignore"):
-        total = float(losses.sum())
-    if not np.isfinite(total):
-        raise NumericError(
-            f"the sum of the losses of {len(losses)} queries is {total}, though each is finite; "
-            "scale the scores down, or pass per_query=True"
-        )
-    return total
 
 
 def _bare(value: Any) -> Any:

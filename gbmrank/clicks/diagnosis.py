@@ -1,16 +1,17 @@
 """A doctor for click logs: whether they identify examination, and what to do with them."""
 
+import contextlib
 import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from gbmrank.clicks.estimation import after_click_test, cells_of, estimate_bias
+from gbmrank.clicks.estimation import after_click_test, cells_of
 from gbmrank.clicks.pooling import (
-    LEVEL,
     Sessions,
     complete,
+    examination,
     moved,
     read_sessions,
     repeated,
@@ -81,7 +82,12 @@ class ClickDiagnosis:
             ),
             f"Lists: a session shows {self.complete:.0%} of the items shown for its query.",
             self._about_bias(),
-            self._about_cascade(),
+            (
+                "After a click: no sign that users stop reading."
+                if self.after_click == 1.0
+                else f"After a click: items below are examined {self.after_click:.0%} as often as "
+                f"elsewhere at their positions ({self.after_click_z:.1f} standard errors)."
+            ),
             *self._advice(),
         ]
 
@@ -95,14 +101,6 @@ class ClickDiagnosis:
         return (
             f"Position bias: yes, about 1 / k^{power:.2f}: position {last} is examined "
             f"{self.bias.propensity[-1]:.0%} as often as position 1."
-        )
-
-    def _about_cascade(self) -> str:
-        if self.after_click == 1.0:
-            return "After a click: no sign that users stop reading."
-        return (
-            f"After a click: items below are examined {self.after_click:.0%} as often as "
-            f"elsewhere at their positions ({self.after_click_z:.1f} standard errors)."
         )
 
     def _advice(self) -> list[str]:
@@ -172,32 +170,22 @@ def diagnose(
     >>> found.method
     'pooled'
     """
-    names = (clicks, position, qid, item, session)
     if isinstance(log, ClickLog):
         columns: list[Any] = [log.clicks, log.position, log.query, log.row, log.session]
     else:
-        columns = [_column(log, name) for name in names]
+        columns = [_column(log, name) for name in (clicks, position, qid, item, session)]
     seen = read_sessions(*columns)
     reason = why_not(seen)
     rows, n_positions = seen.log, seen.log.n_positions
     bias, effective = None, np.zeros(n_positions)
     factor, z = after_click_test(rows, seen.after)
     if moved(seen):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GbmrankWarning)
-            try:
-                bias = estimate_bias(
-                    *columns[:2],
-                    qid=columns[2],
-                    item=columns[3],
-                    session=columns[4],
-                    method="power",
-                    level=LEVEL,
-                    resamples=0,
-                )
-                effective = _effective(seen, bias)
-            except DataError:  # no item at several positions was clicked
-                bias = None
+        with (
+            warnings.catch_warnings(action="ignore", category=GbmrankWarning),
+            contextlib.suppress(DataError),  # no item at several positions was clicked
+        ):
+            bias = examination(seen, session=seen.session, method="power")
+            effective = _effective(seen, bias)
     biased = bias is not None and bias.propensity.min() < bias.propensity.max()
     shown = np.bincount(rows.position, minlength=n_positions)
     return ClickDiagnosis(

@@ -9,12 +9,7 @@ from gbmrank.boosters.plan import Plan
 from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import read_ids
-from gbmrank.data.position_bias import (
-    PositionBias,
-    follows_click,
-    read_clicks,
-    read_positions,
-)
+from gbmrank.data.position_bias import PositionBias, follows_click, read_clicks, read_positions
 from gbmrank.data.tables import read_matrix
 from gbmrank.errors import DataError, GbmrankWarning, GroupError, ParameterError, warn
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
@@ -52,15 +47,10 @@ class Impressions:
 
     def only(self, rows: BoolArray) -> "Impressions":
         """Return some of the impressions."""
-        return replace(
-            self,
-            clicks=self.clicks[rows],
-            shown=self.shown[rows],
-            position=self.position[rows],
-            query=self.query[rows],
-            pair=None if self.pair is None else self.pair[rows],
-            features=None if self.features is None else self.features[rows],
-        )
+        names = ("clicks", "shown", "position", "query", "pair", "features")
+        columns = {name: getattr(self, name) for name in names}
+        known = {name: one[rows] for name, one in columns.items() if one is not None}
+        return replace(self, **known)
 
 
 class Cells(NamedTuple):
@@ -247,11 +237,14 @@ def read_impressions(
     table = None if features is None else read_matrix(features)
     if table is not None and len(table) != count:
         raise DataError(f"X has {len(table)} rows, clicks has {count}")
-    pair = None
-    if item is not None or table is not None:
-        ids = (
-            codes(item, count, "item") if table is None or item is not None else _equal_rows(table)
-        )
+    ids = pair = None
+    if item is not None:
+        ids = codes(item, count, "item")
+    elif table is not None:  # rows with equal features are one item
+        whole = np.ascontiguousarray(table + 0.0)  # 0.0 and -0.0 are equal
+        cells = whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel()
+        ids = np.unique(cells, return_inverse=True)[1]
+    if ids is not None:
         within = np.zeros(count, np.int64) if qid is None else query
         _, pair = np.unique(within * (ids.max() + 1) + ids, return_inverse=True)
     return Impressions(rate * times, times, at, query, pair, table, int(at.max()) + 1)
@@ -278,14 +271,6 @@ def codes(ids: ArrayLike, count: int, what: str) -> IntArray:
     return np.unique(column, return_inverse=True)[1]
 
 
-def _equal_rows(table: FloatArray) -> IntArray:
-    """Return a whole number for each row, the same for equal ones."""
-    whole = np.ascontiguousarray(table + 0.0)  # 0.0 and -0.0 are equal
-    return np.unique(
-        whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel(), return_inverse=True
-    )[1]
-
-
 def cells_of(log: Impressions) -> Cells:
     """Aggregate the impressions of each pair at each position."""
     if log.pair is None:
@@ -301,6 +286,14 @@ def _some_clicks(clicks: FloatArray) -> FloatArray:
     return np.where(clicks == 0.0, _UNSEEN_CLICKS, clicks)
 
 
+def _click_rates(log: Impressions) -> _Estimate:
+    """Return click rates by position, NaN where nothing was shown."""
+    clicks, shown = log.by_position(log.clicks), log.by_position(log.shown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(shown > 0, np.log(_some_clicks(clicks) / shown), np.nan)
+    return _Estimate(logs, count_covariance(clicks, shown))
+
+
 def _by_pool(pool: IntArray, position: IntArray, values: FloatArray, width: int) -> FloatArray:
     """Return sums by pool and position."""
     sums = sums_by(pool * width + position, values, int(pool.max() + 1) * width)
@@ -308,30 +301,36 @@ def _by_pool(pool: IntArray, position: IntArray, values: FloatArray, width: int)
 
 
 def _randomised(log: Impressions, draws: Draws) -> _Estimate:
-    """Return click rates."""
-    clicks, shown = log.by_position(log.clicks), log.by_position(log.shown)
+    """Return click rates, with replicates."""
+    found = _click_rates(log)
+    if not draws.resamples:
+        return found
+    pool = pools(int(log.query.max()) + 1, draws.rng)[log.query]
+    columns = (log.clicks, log.shown)
+    sums = [_by_pool(pool, log.position, each, log.n_positions) for each in columns]
+    made = bootstrap_means(np.hstack(sums).T, draws.resamples, draws.rng)
+    drawn, times = np.hsplit(made, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(shown > 0, np.log(_some_clicks(clicks) / shown), np.nan)
-        covariance = count_covariance(clicks, shown)
-        if not draws.resamples:
-            return _Estimate(logs, covariance)
-        pool = pools(int(log.query.max()) + 1, draws.rng)[log.query]
-        columns = (log.clicks, log.shown)
-        sums = [_by_pool(pool, log.position, each, log.n_positions) for each in columns]
-        made = bootstrap_means(np.hstack(sums).T, draws.resamples, draws.rng)
-        drawn, times = np.hsplit(made, 2)
         around = np.log(_some_clicks(drawn * len(sums[0])) / (times * len(sums[0])))
-        return _Estimate(logs, covariance, np.where(times > 0, around, np.nan))
+    return found._replace(around=np.where(times > 0, around, np.nan))
 
 
 def _harvesting(log: Impressions, draws: Draws) -> _Estimate:
-    """Maximise the conditional likelihood in the logarithms, by Newton's method."""
+    """Maximise the conditional likelihood in the logarithms, by Newton's method.
+
+    Positions are those of the largest set that pairs connect to each other. Replicates are one
+    step from the estimate, of drawn scores.
+    """
     from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
 
     cells = _informative(cells_of(log))
     total = sums_by(cells.pair, cells.clicks)
     shown = csr_matrix((cells.shown, (cells.pair, cells.position)), (len(total), log.n_positions))
-    known = _connected(shown)
+    met = shown.T @ shown
+    seen = met.diagonal() > 0
+    _, part = connected_components(met, directed=False)
+    known = np.flatnonzero((part == np.bincount(part, seen).argmax()) & seen)
     clicks = sums_by(cells.position, cells.clicks, log.n_positions)[known]
     found = np.zeros(len(known))
     for _ in range(100):
@@ -353,7 +352,10 @@ def _harvesting(log: Impressions, draws: Draws) -> _Estimate:
     expected = shares.multiply(total[:, None]).tocoo()
     scores = _by_pool(pool[cells.pair], cells.position, cells.clicks, log.n_positions)[:, known]
     scores -= _by_pool(pool[expected.row], expected.col, expected.data, len(known))
-    return _Estimate(logs, covariance, _one_step(logs, known, scores, curvature, draws))
+    drawn = bootstrap_means(scores.T, draws.resamples, draws.rng) * len(scores)
+    around = np.tile(logs, (draws.resamples, 1))
+    around[:, known[1:]] += np.linalg.solve(curvature, drawn[:, 1:].T).T
+    return _Estimate(logs, covariance, around)
 
 
 def _power(log: Impressions, draws: Draws) -> _Estimate:
@@ -381,16 +383,6 @@ def _power(log: Impressions, draws: Draws) -> _Estimate:
     return _Estimate(-power * places, covariance, -drawn * places)
 
 
-def _one_step(
-    logs: FloatArray, known: IntArray, scores: FloatArray, curvature: FloatArray, draws: Draws
-) -> FloatArray:
-    """Return replicates by one step of Newton's method from the estimate, of drawn scores."""
-    drawn = bootstrap_means(scores.T, draws.resamples, draws.rng) * len(scores)
-    around = np.tile(logs, (draws.resamples, 1))
-    around[:, known[1:]] += np.linalg.solve(curvature, drawn[:, 1:].T).T
-    return around
-
-
 def _informative(cells: Cells) -> Cells:
     """Keep pairs that were clicked and shown at several positions; others have no information."""
     several = np.bincount(cells.pair) > 1
@@ -415,17 +407,6 @@ def _informative(cells: Cells) -> Cells:
     )
 
 
-def _connected(shown: Any) -> IntArray:
-    """Return the largest set of positions that pairs connect to each other."""
-    from scipy.sparse.csgraph import connected_components
-
-    met = shown.T @ shown
-    _, part = connected_components(met, directed=False)
-    seen = met.diagonal() > 0
-    largest = np.bincount(part, seen).argmax()
-    return np.flatnonzero((part == largest) & seen)
-
-
 def _em(log: Impressions, draws: Draws, plan: Plan) -> _Estimate:
     """Return the fixed point of EM, and those of the jackknife over queries."""
     if log.features is None:
@@ -435,18 +416,15 @@ def _em(log: Impressions, draws: Draws, plan: Plan) -> _Estimate:
             f"method='em' learns the relevance of a query from others, so it needs {_FOLDS} "
             "queries; the log has one. Give qid=, or use method='harvesting' with item="
         )
-    clicks, times = log.by_position(log.clicks), log.by_position(log.shown)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        start = np.where(times > 0, np.log(_some_clicks(clicks) / times), np.nan)
+    start = _click_rates(log)
     fold = pools(int(log.query.max()) + 1, draws.rng) % _FOLDS
-    logs = _fixed_point(_Step.of(log, plan, fold), start, cycles=4)
-    covariance = count_covariance(clicks, times)
+    logs = _fixed_point(_Step.of(log, plan, fold), start.logs, cycles=4)
     if not draws.resamples:
-        return _Estimate(logs, covariance)
+        return start._replace(logs=logs)
     part = pools(len(fold), draws.rng)[log.query] % _PARTS
     kept = (_Step.of(log.only(part != left_out), plan, fold) for left_out in np.unique(part))
     around = np.array([_fixed_point(step, logs, cycles=1) for step in kept])
-    return _Estimate(logs, covariance, around)
+    return start._replace(logs=logs, around=around)
 
 
 def _fixed_point(step: "_Step", logs: FloatArray, cycles: int) -> FloatArray:
@@ -497,28 +475,18 @@ class _Step:
 
     def __call__(self, logs: FloatArray) -> FloatArray:
         """Return the logarithms of the updated propensities; the largest is 0."""
-        theta = np.exp(logs - np.nanmax(logs))
-        g = self._relevance(theta)[self.cells.pair]
-        return np.log(self._examination(theta, g))
-
-    def _relevance(self, theta: FloatArray) -> FloatArray:
-        """Return the relevance of every item, by models of the other folds."""
-        at, pair = theta[self.cells.position], self.cells.pair
-        weight = sums_by(pair, at * self.cells.shown)
-        columns = sums_by(pair, self.cells.clicks), weight
+        cells, theta = self.cells, np.exp(logs - np.nanmax(logs))
+        weight = sums_by(cells.pair, theta[cells.position] * cells.shown)
+        columns = sums_by(cells.pair, cells.clicks), weight
         made = cross_fitted(self.plan, self.features, self.fold, columns)
-        return np.clip(made, _SMALLEST_RELEVANCE, 1.0 - _SMALLEST_RELEVANCE)
-
-    def _examination(self, theta: FloatArray, g: FloatArray) -> FloatArray:
-        """Return the propensities that fit given relevances."""
-        cells, width = self.cells, len(theta)
+        g = np.clip(made, _SMALLEST_RELEVANCE, 1.0 - _SMALLEST_RELEVANCE)[cells.pair]
         for _ in range(10):
             w = 1.0 / (1.0 - theta[cells.position] * g)
-            clicks = sums_by(cells.position, w * cells.clicks, width)
-            times = sums_by(cells.position, w * g * cells.shown, width)
+            clicks = sums_by(cells.position, w * cells.clicks, len(theta))
+            times = sums_by(cells.position, w * g * cells.shown, len(theta))
             with np.errstate(divide="ignore", invalid="ignore"):
                 theta = np.minimum(_some_clicks(clicks) / times, 1.0)
-        return np.where(times > 0, theta / np.nanmax(theta), np.nan)
+        return np.log(np.where(times > 0, theta / np.nanmax(theta), np.nan))
 
 
 def count_covariance(clicks: FloatArray, shown: FloatArray) -> FloatArray:
@@ -560,11 +528,7 @@ def differs_from_none(logs: FloatArray, covariance: FloatArray, level: float) ->
 
 
 def _finished(
-    log: Impressions,
-    estimate: tuple[_Estimate, float],
-    draws: Draws,
-    method: str,
-    pretest: bool,
+    log: Impressions, estimate: tuple[_Estimate, float], draws: Draws, method: str, pretest: bool
 ) -> PositionBias:
     """Scale the propensities, add intervals, and warn about unidentified positions."""
     found, factor = estimate

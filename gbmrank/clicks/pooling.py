@@ -8,23 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.supported import booster_named
-from gbmrank.clicks.estimation import Impressions, codes, estimate_bias, read_impressions
+from gbmrank.clicks.estimation import Impressions, cells_of, codes, estimate_bias, read_impressions
 from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import pools, sums_by
 from gbmrank.data.columns import read_ids, read_whole
 from gbmrank.data.position_bias import PositionBias, axes, follows_click
 from gbmrank.data.schema import renamed
 from gbmrank.data.tables import read_table, take_rows
-from gbmrank.errors import (
-    DataError,
-    GbmrankWarning,
-    ParameterError,
-    warn,
-)
+from gbmrank.errors import DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
 _FOLDS = 5
-LEVEL = 0.995  # of the test for a bias
+_LEVEL = 0.995  # of the test for a bias
 _STRENGTHS = (0.05, 500.0)  # of the prior
 _LEAST_RATIO = 0.05  # of the prior to the trend
 _CAUTION = 4.0  # mean exposures
@@ -231,16 +226,7 @@ def pooled_labels(
         warn(f"labels are not pooled: {reason}", GbmrankWarning)
         return _by_impression(seen, bias, reason, (session, table))
     if bias is None:
-        bias = estimate_bias(
-            clicks,
-            position,
-            qid=qid,
-            item=item,
-            session=session,
-            method="power",
-            level=LEVEL,
-            resamples=0,
-        )
+        bias = examination(seen, session=seen.session, method="power")
     log, (_, first) = seen.log, np.unique(seen.pair, return_index=True)
     exposure = sums_by(seen.pair, bias.theta(log.position + 1, seen.after))
     counted = sums_by(seen.pair, log.clicks)
@@ -309,6 +295,12 @@ def read_sessions(
     return Sessions(log, number, pair, follows_click(log.clicks, log.position, number))
 
 
+def examination(seen: Sessions, **options: Any) -> PositionBias:
+    """Estimate the bias of a log; ``options`` are those of :func:`estimate_bias`."""
+    log, given = seen.log, {"level": _LEVEL, "resamples": 0, **options}
+    return estimate_bias(log.clicks, log.position + 1, qid=log.query, item=seen.pair, **given)
+
+
 def why_not(seen: Sessions, bias: PositionBias | None = None) -> str:
     """Return why labels of this log should not be pooled; empty if they should."""
     clicks = seen.log.clicks.sum()
@@ -335,11 +327,7 @@ def repeated(seen: Sessions) -> float:
 
 def moved(seen: Sessions) -> int:
     """Return how many items were shown at several positions."""
-    low = np.full(int(seen.pair.max()) + 1, seen.log.n_positions)
-    high = np.zeros(len(low), np.int64)
-    np.minimum.at(low, seen.pair, seen.log.position)
-    np.maximum.at(high, seen.pair, seen.log.position)
-    return int((high > low).sum())
+    return int((np.bincount(cells_of(seen.log).pair) > 1).sum())
 
 
 def complete(seen: Sessions) -> float:
@@ -393,12 +381,9 @@ def _by_impression(
     log, (session, features) = seen.log, rest
     at = log.position + 1
     if bias is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GbmrankWarning)
+        with warnings.catch_warnings(action="ignore", category=GbmrankWarning):
             try:
-                bias = estimate_bias(
-                    log.clicks, at, qid=log.query, item=seen.pair, resamples=0, level=LEVEL
-                )
+                bias = examination(seen)
             except DataError:  # no clicked item at two positions
                 bias = PositionBias(np.ones(log.n_positions), method="none")
     theta = np.maximum(bias.theta(at, seen.after), _CLIP)

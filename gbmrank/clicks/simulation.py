@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gbmrank.data.columns import read_number, read_whole
 from gbmrank.data.position_bias import PositionBias
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.errors import LabelRangeError, ParameterError
 from gbmrank.types import ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -46,16 +46,13 @@ class ClickLog:
         return len(self.session)
 
     def __str__(self) -> str:
-        rates = self._rates()
+        shown = np.bincount(self.position)[1:]
+        rates = np.bincount(self.position, self.clicks)[1:] / np.maximum(shown, 1)
         listed = ", ".join(f"{rate:.3f}" for rate in rates[:10])
         return (
             f"{self.n_sessions} sessions, {len(self)} impressions, {int(self.clicks.sum())} clicks"
             f"\nclicks per impression by position: {listed}{', ...' if len(rates) > 10 else ''}"
         )
-
-    def _rates(self) -> FloatArray:
-        shown = np.bincount(self.position)[1:]
-        return np.bincount(self.position, self.clicks)[1:] / np.maximum(shown, 1)
 
 
 def simulate_clicks(
@@ -150,7 +147,17 @@ def simulate_clicks(
     else:
         stays = read_number(continuation, "continuation", 0.0, 1.0) if model == "dependent" else 0.0
         clicked = _from_the_top(chance, stays, rng)
-    return _log(data.groups, shown, clicked, query, chance)
+    session, place = np.nonzero(there)
+    row, groups = shown[there], data.groups
+    ids = np.arange(groups.n_queries) if groups.ids is None else groups.ids
+    return ClickLog(
+        session.astype(np.int64),
+        ids[query[session]],
+        row if groups.row_order is None else groups.row_order[row],
+        place.astype(np.int64) + 1,
+        clicked[there].astype(np.int64),
+        chance[there],
+    )
 
 
 def _relevance(data: RankingData, max_grade: float | None, noise: float) -> FloatArray:
@@ -165,9 +172,8 @@ def _relevance(data: RankingData, max_grade: float | None, noise: float) -> Floa
     if max_grade is None:
         return data.labels
     floor = read_number(noise, "noise", 0.0, 1.0)
-    return floor + (1.0 - floor) * np.expm1(data.labels * np.log(2.0)) / np.expm1(
-        high * np.log(2.0)
-    )
+    log = np.log(2.0)
+    return floor + (1.0 - floor) * np.expm1(data.labels * log) / np.expm1(high * log)
 
 
 def _rankings(
@@ -216,21 +222,3 @@ def _from_the_top(chance: FloatArray, continuation: float, rng: np.random.Genera
         clicked[:, position] = reading & (rng.random(len(chance)) < chance[:, position])
         reading &= ~clicked[:, position] | (rng.random(len(chance)) < continuation)
     return clicked
-
-
-def _log(
-    groups: Groups, shown: IntArray, clicked: BoolArray, query: IntArray, chance: FloatArray
-) -> ClickLog:
-    """Return the columns of the log, with the rows and ids of the caller."""
-    there = shown >= 0
-    session, place = np.nonzero(there)
-    row = shown[there]
-    ids = np.arange(groups.n_queries) if groups.ids is None else groups.ids
-    return ClickLog(
-        session.astype(np.int64),
-        ids[query[session]],
-        row if groups.row_order is None else groups.row_order[row],
-        place.astype(np.int64) + 1,
-        clicked[there].astype(np.int64),
-        chance[there],
-    )

@@ -12,12 +12,7 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.clicks.relevance import cross_fitted, relevance_plan
 from gbmrank.data.bootstrap import Draws, bootstrap_means, pools, sums_by, tails
 from gbmrank.data.columns import as_floats, read_number
-from gbmrank.data.position_bias import (
-    PositionBias,
-    follows_click,
-    read_clicks,
-    read_positions,
-)
+from gbmrank.data.position_bias import PositionBias, follows_click, read_clicks, read_positions
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import renamed
 from gbmrank.data.tables import read_table, take_rows
@@ -85,6 +80,7 @@ class _Log(NamedTuple):
     """Columns of the log in query order, and the place of each row in the new ranking."""
 
     groups: Groups
+    session: IntArray  # numbers from 0
     clicks: FloatArray
     position: IntArray
     first: IntArray  # best rank of the items that tie with a row, from 0
@@ -220,14 +216,15 @@ def offline_value(
             "give bias= (a PositionBias) or propensity= (the logged probability of each row)"
         )
     _check_options(estimator, bias is None, clip, relevance, policy)
-    _check_features(X, relevance)
+    if (X is None) == isinstance(relevance, str):
+        raise ParameterError(f"X= and relevance={_LEARNED!r} go together; give both, or neither")
     least = 0.0
     if estimator in _CLIPPING:
         least = _USUAL_CLIP if clip is None else read_number(clip, "clip", 0.0, 1.0)
     log = _read(clicks, position, np.zeros(len(clicks)) if scores is None else scores, qid)
     if bias is not None:
         g = relevance if X is None else _cross_fitted(log, bias, X, relevance_plan(backend, seed))
-        terms = _by_bias(log, bias, _rank_discounts(metric, log, bias), (least, g))
+        terms = _by_bias(log, bias, metric, least, g)
         if metric == _CLICKS and bias.false_clicks is not None and estimator != "ratio":
             terms = terms._replace(earned=terms.earned + _at_new_ranks(log, bias.false_clicks))
     else:
@@ -258,14 +255,8 @@ def _check_options(
         raise ParameterError(f"clip= is for estimator={' or '.join(_CLIPPING)}, got {estimator!r}")
     if policy is not None and not actions:
         raise ParameterError("policy= needs propensity=, the logged probability of each row")
-
-
-def _check_features(features: object, relevance: object) -> None:
-    """Raise unless features and the relevance that is learned from them are given together."""
     if isinstance(relevance, str) and relevance != _LEARNED:
         raise ParameterError(f"relevance is a column or {_LEARNED!r}, got {relevance!r}")
-    if (features is None) == isinstance(relevance, str):
-        raise ParameterError(f"X= and relevance={_LEARNED!r} go together; give both, or neither")
 
 
 def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayLike) -> _Log:
@@ -284,7 +275,7 @@ def _read(clicks: ArrayLike, position: ArrayLike, scores: ArrayLike, qid: ArrayL
     first, tied = np.empty((2, len(order)), np.int64)
     first[order] = (starts - groups.offsets[session[starts]])[block]
     tied[order] = np.diff(np.append(starts, len(order)))[block]
-    return _Log(groups, data.labels, groups.arrange(at), first, tied)
+    return _Log(groups, session, data.labels, groups.arrange(at), first, tied)
 
 
 def _measure(metric: Any) -> tuple[AbstractPositional, float]:
@@ -299,14 +290,6 @@ def _measure(metric: Any) -> tuple[AbstractPositional, float]:
         "over propensities. Use dcg@10, precision@10 or 'clicks'; estimator='ratio' divides "
         "by the number of relevant items, as NDCG does"
     )
-
-
-def _rank_discounts(metric: Any, log: _Log, bias: PositionBias) -> FloatArray:
-    """Return the discount of each row at its new rank, the mean over equal scores."""
-    if metric == _CLICKS:
-        return _at_new_ranks(log, bias.propensity)
-    size = log.groups.spread(log.groups.sizes)
-    return _by_length(metric, size, lambda table, rows: _at_new_ranks(log, table, rows))
 
 
 def _by_length(
@@ -330,15 +313,6 @@ def _at_new_ranks(log: _Log, table: FloatArray, rows: Any = slice(None)) -> Floa
     return (sums[first + tied] - sums[first]) / tied
 
 
-def _theta(log: _Log, bias: PositionBias) -> FloatArray:
-    """Return the propensity of each row."""
-    return bias.theta(log.position, follows_click(log.clicks, log.position, _session(log)))
-
-
-def _session(log: _Log) -> IntArray:
-    return log.groups.spread(np.arange(log.groups.n_queries))
-
-
 def _cross_fitted(log: _Log, bias: PositionBias, features: Any, plan: Plan) -> FloatArray:
     """Return the relevance of each row by models of other sessions, in the caller's order."""
     table = renamed(read_table(features, reads=booster_named(plan.backend).reads))
@@ -356,12 +330,23 @@ def _cross_fitted(log: _Log, bias: PositionBias, features: Any, plan: Plan) -> F
     return np.asarray(groups.restore(np.clip(found, 0.0, 1.0)))
 
 
+def _theta(log: _Log, bias: PositionBias) -> FloatArray:
+    return bias.theta(log.position, follows_click(log.clicks, log.position, log.session))
+
+
 def _by_bias(
-    log: _Log, bias: PositionBias, discount: FloatArray, options: tuple[float, ArrayLike | None]
+    log: _Log, bias: PositionBias, metric: Any, least: float, relevance: ArrayLike | None
 ) -> _Terms:
-    """Return terms with clicks over the examination of their positions."""
-    least, relevance = options
-    utility = bias.utilities(log.clicks, log.position, clip=least, session=_session(log))
+    """Return terms with clicks over the examination of their positions.
+
+    The discount of a row is that of its new rank, the mean over equal scores.
+    """
+    if metric == _CLICKS:
+        discount = _at_new_ranks(log, bias.propensity)
+    else:
+        size = log.groups.spread(log.groups.sizes)
+        discount = _by_length(metric, size, lambda table, rows: _at_new_ranks(log, table, rows))
+    utility = bias.utilities(log.clicks, log.position, clip=least, session=log.session)
     theta = _theta(log, bias)
     weight = 1.0 / np.maximum(theta, least)
     earned = discount * utility
@@ -419,20 +404,16 @@ def _warn_of_support(weight: FloatArray) -> None:
         cause = "the new policy often shows items where the old one never did, which is not counted"
         if mean > 1.0:
             cause = "the logged propensities are too small, or those of the new policy too large"
-        warn(
-            f"the mean weight of the rows is {mean:.3g} instead of 1: {cause}",
-            GbmrankWarning,
-        )
+        warn(f"the mean weight of the rows is {mean:.3g} instead of 1: {cause}", GbmrankWarning)
 
 
 def _valued(log: _Log, terms: _Terms, names: tuple[str, str, str], draws: Draws) -> OfflineValue:
     """Average over sessions, with a bootstrap interval."""
     level, resamples, rng = draws
     count = log.groups.n_queries
-    session = log.groups.spread(np.arange(count))
     pool = pools(count, rng)
-    over = sums_by(session, terms.divisor, count) if names[1] == "ratio" else np.ones(count)
-    columns = (sums_by(session, terms.earned, count), over)
+    over = sums_by(log.session, terms.divisor, count) if names[1] == "ratio" else np.ones(count)
+    columns = (sums_by(log.session, terms.earned, count), over)
     table = np.array([sums_by(pool, column, 1) for column in columns])
     if columns[1].sum() <= 0.0:
         raise DataError(

@@ -21,7 +21,7 @@ from gbmrank.data.schema import Schema
 from gbmrank.distributed.rules import check_for_cluster
 from gbmrank.errors import ConfigError, GroupError, MissingBackendError
 from gbmrank.estimators.committee import member_plans
-from gbmrank.estimators.ranker_training import train as run_plan
+from gbmrank.estimators.committee import train as run_plan
 
 
 def train(

@@ -11,36 +11,29 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gbmrank.api import Metric, MetricList, Objective
-from gbmrank.api.metrics import any_preferences
+from gbmrank.api.metrics import any_preferences, metric
+from gbmrank.api.splitters import metadata_request
 from gbmrank.boosters.base import Part
-from gbmrank.data.columns import as_floats
+from gbmrank.data.columns import as_floats, read_wholes
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Schema, check_names, renamed
-from gbmrank.data.tables import Reads, column_names, read_table, take_rows, with_zeros
+from gbmrank.data.schema import Schema, renamed
+from gbmrank.data.tables import Reads, read_table, split_column, take_rows, with_zeros
 from gbmrank.errors import (
     DataError,
     GbmrankWarning,
     GroupError,
-    MissingPackageError,
+    MetricError,
     NotFittedError,
     ParameterError,
     warn,
 )
 from gbmrank.registry.guards import bind_metric
 from gbmrank.types import FloatArray, IntArray, is_whole
-
-E = TypeVar("E", bound="AbstractEstimator")
-
-
-def _not_fitted() -> type[NotFittedError]:
-    """Return our error class; it is also scikit-learn's if scikit-learn is imported."""
-    theirs = sys.modules.get("sklearn.exceptions")
-    return NotFittedError if theirs is None else _both(theirs.NotFittedError)
 
 
 @functools.cache
@@ -81,20 +74,17 @@ class AbstractEstimator:
         own = {name: getattr(self, name) for name in self._names()} | self._booster_params
         return own | self._nested_params() if deep else own
 
-    def set_params(self: E, **params: Any) -> E:
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name; unknown names go to the booster."""
         names = self._names()
-        for name, value in params.items():
-            if "__" in name:
-                continue  # after the parameters they are part of
-            if name in names:
-                setattr(self, name, value)
-            else:
-                self._booster_params = {**self._booster_params, name: value}  # copies share it
-        for name, value in params.items():
+        for name in sorted(params, key=lambda one: "__" in one):  # parts after the whole
             outer, _, path = name.partition("__")
             if path:
-                self._set_nested(outer, path, value)
+                self._set_nested(outer, path, params[name])
+            elif name in names:
+                setattr(self, name, params[name])
+            else:  # copies share the dictionary
+                self._booster_params = {**self._booster_params, name: params[name]}
         return self
 
     def _nested_params(self) -> dict[str, Any]:
@@ -106,17 +96,17 @@ class AbstractEstimator:
     def get_metadata_routing(self) -> Any:
         """Return the metadata that each method requests, for scikit-learn."""
         made = vars(self).get("_metadata_request")
-        return self._get_default_requests() if made is None else made
+        return metadata_request(self, self._requests) if made is None else made
 
-    def set_fit_request(self: E, **wanted: bool | str | None) -> E:
+    def set_fit_request(self, **wanted: bool | str | None) -> Self:
         """Request metadata for ``fit`` from scikit-learn's routing, such as ``qid=True``."""
         return self._set_request("fit", wanted)
 
-    def set_score_request(self: E, **wanted: bool | str | None) -> E:
+    def set_score_request(self, **wanted: bool | str | None) -> Self:
         """Request metadata for ``score`` from scikit-learn's routing."""
         return self._set_request("score", wanted)
 
-    def _set_request(self: E, method: str, wanted: Mapping[str, bool | str | None]) -> E:
+    def _set_request(self, method: str, wanted: Mapping[str, bool | str | None]) -> Self:
         made = self.get_metadata_routing()
         for name, alias in wanted.items():
             if name not in self._requests[method]:
@@ -126,33 +116,17 @@ class AbstractEstimator:
         self._metadata_request = made  # scikit-learn's clone copies it under this name
         return self
 
-    def _get_default_requests(self) -> Any:  # scikit-learn before 1.8 calls it by this name
-        try:
-            from sklearn.utils.metadata_routing import MetadataRequest
-        except ImportError as error:
-            raise MissingPackageError(
-                "routing metadata needs scikit-learn: pip install 'gbmrank[sklearn]'"
-            ) from error
-        made = MetadataRequest(owner=type(self).__name__)
-        for method, names in self._requests.items():
-            for name, alias in names.items():
-                getattr(made, method).add_request(param=name, alias=alias)
-        return made
-
     def _check_fitted(self, attribute: str) -> None:
         if attribute not in vars(self):
-            raise _not_fitted()(f"this {type(self).__name__} is not trained yet; call fit first")
+            theirs = sys.modules.get("sklearn.exceptions")
+            error = NotFittedError if theirs is None else _both(theirs.NotFittedError)
+            raise error(f"this {type(self).__name__} is not trained yet; call fit first")
 
     def _keep_names(self, names: list[str] | None) -> None:
         """Store the column names of the training data, if there are any."""
         vars(self).pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-
-    def _check_names(self, table: Any, what: str) -> None:
-        """Raise unless the columns have the names of the training data, in the same order."""
-        known = vars(self).get("feature_names_in_")
-        check_names(what, column_names(table), None if known is None else list(known))
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
@@ -201,14 +175,17 @@ def read_queries(qid: Any, n_rows: int, what: str = "X", single: bool = False) -
         raise GroupError(f"eval_qid of {what}: {error}") from error
 
 
+def places_within(keys: FloatArray, groups: Groups) -> IntArray:
+    """Return the place of each row in its query, 0 for the smallest key, in query order."""
+    query = groups.spread(np.arange(groups.n_queries))
+    places = np.empty(groups.n_rows, np.int64)
+    places[np.lexsort((keys, query))] = np.arange(groups.n_rows)
+    return places - groups.spread(groups.offsets[:-1])
+
+
 def ranks_within(keys: FloatArray, groups: Groups) -> IntArray:
     """Return the rank of each row within its query, 1 for the smallest key, in the user's order."""
-    query = groups.spread(np.arange(groups.n_queries))
-    ranks = np.empty(groups.n_rows, np.int64)
-    ranks[np.lexsort((keys, query))] = np.arange(1, groups.n_rows + 1) - groups.spread(
-        groups.offsets[:-1]
-    )
-    return np.asarray(groups.restore(ranks), np.int64)
+    return np.asarray(groups.restore(places_within(keys, groups) + 1), np.int64)
 
 
 def top_rows(ranks: IntArray, groups: Groups, k: Any) -> IntArray:
@@ -258,14 +235,14 @@ def reject_column_names(who: str, y: Any, qid: Any) -> None:
 
 def check_labels(metrics: MetricList, parts: Mapping[str, Part]) -> None:
     """Raise DataError, before training, for labels that a metric is not defined for."""
-    for metric in metrics:
-        if any_preferences([metric]):
+    for one in metrics:
+        if any_preferences([one]):
             continue  # it does not read labels
         for name, part in parts.items():
             try:
-                bind_metric(metric.measure, replace(part.data, weight=None))
+                bind_metric(one.measure, replace(part.data, weight=None))
             except DataError as error:
-                raise type(error)(f"metric={metric}, {name}: {error}") from error
+                raise type(error)(f"metric={one}, {name}: {error}") from error
 
 
 def check_count(labels: Any, n_rows: int) -> None:
@@ -342,11 +319,12 @@ def named_sets(
     ):
         raise DataError("eval_set must be (X, y) or a list of (X, y)")
     count = len(sets)
+    if names is None:
+        names = [f"valid_{i}" for i in range(count)]
+    columns = {"qid": qids, "sample_weight": weights, "position": positions, "names": names}
     given: dict[str, list[Any]] = {
-        "eval_qid": [None] * count if qids is None else list(qids),
-        "eval_sample_weight": [None] * count if weights is None else list(weights),
-        "eval_position": [None] * count if positions is None else list(positions),
-        "eval_names": [f"valid_{i}" for i in range(count)] if names is None else list(names),
+        f"eval_{what}": [None] * count if one is None else list(one)
+        for what, one in columns.items()
     }
     for what, entries in given.items():
         if len(entries) != count:
@@ -358,3 +336,64 @@ def named_sets(
     if len(set(called)) != count:
         raise DataError(f"evaluation sets need different names, got {', '.join(called)}")
     return dict(zip(called, zip(sets, qids, weights, positions, strict=True), strict=True))
+
+
+def ids_of_sizes(sizes: Any, qid: Any, name: str) -> Any:
+    """Return query ids for rows per query, or the ids if these are given."""
+    if sizes is None:
+        return qid
+    if qid is not None:
+        ids = name.replace("group", "qid")
+        raise GroupError(f"{name}= (rows per query) and {ids}= (ids) are both given; leave out one")
+    total = float(np.nan_to_num(as_floats(sizes, name)).sum())
+    groups = Groups.read(int(total), sizes, None)
+    return groups.spread(np.arange(groups.n_queries))
+
+
+def ids_of_column(table: Any, qid: Any) -> tuple[Any, Any]:
+    """Return a table and its query ids; those of its column ``qid`` if none are given."""
+    return (table, qid) if qid is not None else split_column(table, "qid")
+
+
+def ids_of_sets(sets: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Return evaluation sets by name, with ids of their columns ``qid`` if none are given."""
+    made = {}
+    for name, ((table, labels), qid, *rest) in sets.items():
+        features, ids = ids_of_column(table, qid)
+        made[name] = ((features, labels), ids, *rest)
+    return made
+
+
+def eval_ids(sets: Any, sizes: Any, qids: Any) -> Any:
+    """Return the query ids of evaluation sets for their rows per query, if these are given."""
+    if sizes is None:
+        return qids
+    if sets is None:
+        raise DataError("eval_group= is given without eval_set=; give both or neither")
+    single = isinstance(sets, tuple) and len(sets) == 2 and not isinstance(sets[0], tuple)
+    if single and (len(sizes) != 1 or np.ndim(sizes[0]) == 0):
+        return ids_of_sizes(sizes, qids, "eval_group")
+    made = [
+        ids_of_sizes(one, None if qids is None else qids[at], "eval_group")
+        for at, one in enumerate(sizes)
+    ]
+    return made[0] if single else made
+
+
+def at_cutoffs(metrics: MetricList, cutoffs: Any) -> MetricList:
+    """Return metrics at these cut-offs instead of their own; those without one stay.
+
+    >>> at_cutoffs(MetricList([metric("ndcg@10"), metric("auc")]), [1, 5])
+    gbmrank.metric('ndcg@1, ndcg@5, auc')
+    """
+    made = []
+    for one in metrics:
+        if not hasattr(one.measure, "k"):
+            made.append(one)
+            continue
+        for k in read_wholes(np.ravel(cutoffs), "eval_at", 1).tolist():
+            made.append(metric(one, k=k))
+    if not made:
+        raise MetricError("eval_at is empty; give at least one cut-off, or leave it out")
+    unique = {str(one): one for one in made}
+    return MetricList(unique.values())

@@ -14,7 +14,7 @@ from gbmrank.data.columns import read_ids
 from gbmrank.data.position_bias import PositionBias, read_clicks, read_positions, utilities_of
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, ParameterError, warn
 from gbmrank.estimators.base import read_queries
-from gbmrank.estimators.fold_rows import group_of_query
+from gbmrank.estimators.crossfit import group_of_query
 from gbmrank.objectives import check_takes_bias
 
 _POOLED = "pooled"

@@ -100,11 +100,13 @@ def train(
     on_round: Callable[[int], None] | None = None,
     engine: Engine | None = None,
 ) -> Trained:
-    """Train a committee, on this machine unless an engine is given.
+    """Train one objective or a committee, on this machine unless an engine is given.
 
     The scores of a member are divided by their standard deviation within the training queries;
     the merged model gives the weighted mean of the members.
     """
+    if not isinstance(plan.objective, Committee):
+        return plans.train(plan, data, valid, on_round, engine)
     engine, each = engine or LocalEngine(), member_plans(plan)
     for one in each:
         check_plan(one, bool(valid))
@@ -131,7 +133,15 @@ def train(
         run = partial(plans.train, data=data, valid=valid, engine=engine)
         trained.append(train_member(one, run, trained, on_round))
     made = combined(plan, each, trained, [engine.spread(one.fitted, data) for one in trained])
-    _warn_if_equal(made.committee)
+    keys = [(one.objective, one.rounds, one.spread) for one in made.committee]
+    twin = next((one for one in keys if keys.count(one) > 1), None)
+    if twin is not None:
+        warn(
+            f"committee: two models of {twin[0]} are the same, since their training is not random; "
+            "sample rows or columns, as booster_params(..., preset='robust') does, or leave one "
+            "out",
+            GbmrankWarning,
+        )
     judged = {} if any_preferences(plan.metric) else valid or {}  # these belong to rows
     return replace(made, history=values_on(plan, made, judged, engine))
 
@@ -139,8 +149,32 @@ def train(
 def combined(
     plan: Plan, each: Sequence[Plan], trained: Sequence[Trained], spreads: Sequence[float]
 ) -> Trained:
-    """Merge members, each divided by its spread; ``each`` are their plans."""
-    members = _standardised(plan, each, trained, spreads)
+    """Merge members, each divided by its spread; ``each`` are their plans.
+
+    The weights add up to 1, and members of one objective share its weight.
+    """
+    given: Sequence[float] = (1.0,)
+    owner = [0] * len(each)
+    if isinstance(plan.objective, Committee):
+        count, seeds = len(_members(plan.objective, plan.metric)), plan.objective.seeds
+        given = plan.objective.weights or (1.0,) * count
+        owner = [at // seeds % count for at in range(len(each))]
+    members = tuple(
+        Member(
+            objective=str(one.objective),
+            seed=one.seed,
+            rounds=model.fitted.n_rounds,
+            weight=given[owner[at]] / owner.count(owner[at]) / sum(given),
+            spread=spread,
+            values={
+                name: {
+                    metric: column[model.fitted.n_rounds - 1] for metric, column in found.items()
+                }
+                for name, found in model.history.items()
+            },
+        )
+        for at, (one, model, spread) in enumerate(zip(each, trained, spreads, strict=True))
+    )
     shares = [member.weight for member in members]
     factors = [one.weight / one.spread if one.spread > 0.0 else 0.0 for one in members]
     merge = booster_named(plan.backend).merge
@@ -153,10 +187,9 @@ def values_on(
 ) -> dict[str, dict[str, list[float]]]:
     """Return one value per set and metric, in the form of a history."""
     values = {name: engine.values(trained.fitted, part, plan.metric) for name, part in sets.items()}
-    names = [str(one) for one in plan.metric]
     return {
-        set_name: {name: [value] for name, value in zip(names, found, strict=True)}
-        for set_name, found in values.items()
+        name: {str(one): [value] for one, value in zip(plan.metric, found, strict=True)}
+        for name, found in values.items()
     }
 
 
@@ -192,50 +225,3 @@ def train_member(
         error.model = None  # the model of one member is not the committee
         error.add_note(f"in the member {plan.objective} of a committee")
         raise
-
-
-def _standardised(
-    plan: Plan, each: Sequence[Plan], trained: Sequence[Trained], spreads: Sequence[float]
-) -> tuple[Member, ...]:
-    """Return the members with their spreads and weights; the weights add up to 1.
-
-    Members of one objective share its weight.
-    """
-    given: Sequence[float] = (1.0,)
-    owner = [0] * len(each)
-    if isinstance(plan.objective, Committee):
-        count, seeds = len(_members(plan.objective, plan.metric)), plan.objective.seeds
-        given = plan.objective.weights or (1.0,) * count
-        owner = [at // seeds % count for at in range(len(each))]
-    return tuple(
-        Member(
-            objective=str(one.objective),
-            seed=one.seed,
-            rounds=model.fitted.n_rounds,
-            weight=given[owner[at]] / owner.count(owner[at]) / sum(given),
-            spread=spread,
-            values={
-                name: {
-                    metric: column[model.fitted.n_rounds - 1] for metric, column in found.items()
-                }
-                for name, found in model.history.items()
-            },
-        )
-        for at, (one, model, spread) in enumerate(zip(each, trained, spreads, strict=True))
-    )
-
-
-def _warn_if_equal(members: Sequence[Member]) -> None:
-    """Warn if different seeds gave the same model."""
-    seen: set[tuple[str, int, float]] = set()
-    for one in members:
-        key = one.objective, one.rounds, one.spread
-        if key in seen:
-            warn(
-                f"committee: two models of {one.objective} are the same, since their training is "
-                "not random; sample rows or columns, as booster_params(..., preset='robust') does, "
-                "or leave one out",
-                GbmrankWarning,
-            )
-            return
-        seen.add(key)

@@ -5,24 +5,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gbmrank.boosters.base import Report
-from gbmrank.errors import MissingPackageError, ParameterError
+from gbmrank.errors import ParameterError, import_optional
 from gbmrank.types import is_whole
 
 _BAR = "bar"
 _History = Mapping[str, Mapping[str, list[float]]]
 
 
-@contextlib.contextmanager
-def shown(verbose: Any, rounds: Any) -> Iterator[Report | None]:
-    """Yield a callback that reports each round, or None to show nothing.
+def shown(verbose: Any, rounds: Any) -> contextlib.AbstractContextManager[Report | None]:
+    """Return a context of a callback that reports each round, or None to show nothing.
 
     ``verbose`` is True or the number of rounds between two lines, ``"bar"`` for a progress bar;
     False, 0 and below show nothing.
     """
     if verbose == _BAR:
-        with _bar(rounds) as report:
-            yield report
-        return
+        return _bar(rounds)
     if not isinstance(verbose, bool) and not is_whole(verbose):
         raise ParameterError(
             f"verbose must be True, False, a number of rounds or {_BAR!r}, got {verbose!r}"
@@ -33,19 +30,15 @@ def shown(verbose: Any, rounds: Any) -> Iterator[Report | None]:
         if history and done % period == 0:
             print(f"[{done}]  {_values(history)}", flush=True)
 
-    yield line if period > 0 else None
+    return contextlib.nullcontext(line if period > 0 else None)
 
 
 @contextlib.contextmanager
 def _bar(rounds: Any) -> Iterator[Report]:
-    try:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    except ImportError as error:
-        raise MissingPackageError(
-            "verbose='bar' needs rich: pip install 'gbmrank[report]'"
-        ) from error
-    values = TextColumn("{task.fields[values]}", markup=False)
-    with Progress(BarColumn(), MofNCompleteColumn(), values) as progress:
+    missing = "verbose='bar' needs rich: pip install 'gbmrank[report]'"
+    rich = import_optional("rich.progress", missing)
+    values = rich.TextColumn("{task.fields[values]}", markup=False)
+    with rich.Progress(rich.BarColumn(), rich.MofNCompleteColumn(), values) as progress:
         task = progress.add_task("", total=rounds, values="")
 
         def report(done: int, history: _History) -> None:

@@ -14,8 +14,9 @@ from gbmrank.boosters.settings import check_count
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats
 from gbmrank.data.queries import Groups, check_finite
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import DataError, ParameterError
-from gbmrank.estimators.base import read_queries
+from gbmrank.estimators.base import places_within, read_queries
 from gbmrank.types import FloatArray
 
 OBJECTIVE = "query_rmse"
@@ -99,11 +100,7 @@ def compared(teacher: FloatArray, student: FloatArray, groups: Groups) -> Distil
     a, b = _within(theirs, groups), _within(own, groups)
     size = float(np.sqrt((a**2).sum() * (b**2).sum()))
     correlation = float((a * b).sum() / size) if size > 0.0 else 0.0
-    query = groups.spread(np.arange(groups.n_queries))
-    rank = np.empty(groups.n_rows)
-    rank[np.lexsort((-theirs, query))] = np.arange(groups.n_rows)
-    rank -= groups.spread(groups.offsets[:-1])
-    worth = np.maximum(_DEPTH - rank, 0.0)
+    worth = np.maximum(_DEPTH - places_within(-theirs, groups), 0.0)
     top = metrics_callback(f"ndcg(gain=linear)@{_DEPTH}")[0]
     return Distillation(correlation, float(top.score(worth, own, group=groups.sizes)))
 
@@ -132,5 +129,4 @@ def read_eval_set(eval_set: Any, eval_scores: Any) -> tuple[Any, Any]:
 
 
 def _within(scores: FloatArray, groups: Groups) -> FloatArray:
-    means = np.add.reduceat(scores, groups.offsets[:-1]) / groups.sizes
-    return np.asarray(scores - groups.spread(means))
+    return np.asarray(scores - groups.spread(query_sums(scores, groups) / groups.sizes))

@@ -19,8 +19,8 @@ from gbmrank.boosters.supported import booster_named
 from gbmrank.data.files import write_whole
 from gbmrank.errors import ConfigError
 from gbmrank.estimators.base import check_labels, warn_about_stopping
+from gbmrank.estimators.committee import train
 from gbmrank.estimators.model_file import read_model, write_model
-from gbmrank.estimators.ranker_training import train
 
 _STATE = "checkpoint.json"
 _SEEDS = 2**31
@@ -36,25 +36,26 @@ class Checkpoints:
     every: int
     key: str
 
-    def read(self, backend: str) -> tuple[Any, History]:
-        """Return the model so far and the values of its rounds; None if there is none yet."""
+    def read(self) -> tuple[Any, History, int]:
+        """Return the model so far, or None, the values of its rounds, and their number."""
         path = self.folder / _STATE
         if not path.is_file():
-            return None, {}
+            return None, {}, 0
         state = json.loads(path.read_bytes())
         if state["key"] != self.key:
             raise ConfigError(
                 f"{self.folder} has the checkpoint of another training: its data or its options "
                 "differ. Start over with --force, or give another --out"
             )
-        return read_model(self.folder / state["model"], True)[0], state["history"]
+        fitted = read_model(self.folder / state["model"], True)[0]
+        return fitted, state["history"], state.get("rounds", fitted.n_rounds)
 
-    def write(self, fitted: Any, history: History) -> None:
+    def write(self, fitted: Any, history: History, rounds: int) -> None:
         """Keep a model; the one before is removed once the new one is complete."""
         suffix = booster_named(fitted.backend).suffixes[0]
-        name = f"checkpoint-{fitted.n_rounds}{suffix}"
+        name = f"checkpoint-{rounds}{suffix}"
         write_model(fitted, self.folder / name)
-        state = {"key": self.key, "model": name, "history": history}
+        state = {"key": self.key, "model": name, "history": history, "rounds": rounds}
         write_whole(self.folder / _STATE, json.dumps(state).encode())
         for old in self.folder.glob(f"checkpoint-*{suffix}"):
             if old.name != name:
@@ -68,7 +69,10 @@ def train_in_parts(
     checkpoints: Checkpoints,
     report: Report | None = None,
 ) -> Trained:
-    """Train with checkpoints, going on from the last one; stop early by all rounds together."""
+    """Train with checkpoints, going on from the last one; stop early by all rounds together.
+
+    A round counts also if LightGBM finds no split, and so adds no tree.
+    """
     if valid:
         check_labels(plan.metric, valid)
     if plan.early_stopping is not None:
@@ -77,14 +81,15 @@ def train_in_parts(
     whole = truncation_obstacle(known) is not None  # dart rescales the trees before a checkpoint
     if whole or not isinstance(plan.objective, Objective | Native):
         return train(replace(plan, report=report), rows, valid)
-    fitted, history = checkpoints.read(plan.backend)
+    fitted, history, done = checkpoints.read()
     sign = 1.0 if plan.metric[0].higher_is_better else -1.0
     best, waiting = _best(history, plan.early_stopping, sign)
-    while (done := 0 if fitted is None else fitted.n_rounds) < plan.rounds and waiting:
+    while done < plan.rounds and waiting:
+        rounds = min(checkpoints.every, plan.rounds - done)
         trained = train(
             replace(
                 plan,
-                rounds=min(checkpoints.every, plan.rounds - done),
+                rounds=rounds,
                 early_stopping=None,
                 keep_best=False,
                 seed=(plan.seed + done) % _SEEDS,
@@ -94,8 +99,8 @@ def train_in_parts(
             rows,
             valid,
         )
-        fitted, history = trained.fitted, _joined(history, trained.history)
-        checkpoints.write(fitted, history)
+        fitted, history, done = trained.fitted, _joined(history, trained.history), done + rounds
+        checkpoints.write(fitted, history, done)
         best, waiting = _best(history, plan.early_stopping, sign)
     kept = best + 1 if plan.early_stopping is not None and best >= 0 else fitted.n_rounds
     return Trained(fitted.first(kept), history, kept - 1)

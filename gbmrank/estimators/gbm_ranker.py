@@ -5,9 +5,9 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -30,15 +30,18 @@ from gbmrank.errors import (
     ConfigError,
     DataError,
     GbmrankError,
-    GbmrankWarning,
     NumericError,
     ParameterError,
-    warn,
 )
 from gbmrank.estimators.base import (
     AbstractEstimator,
+    at_cutoffs,
     check_count,
     check_labels,
+    eval_ids,
+    ids_of_column,
+    ids_of_sets,
+    ids_of_sizes,
     named_sets,
     ranks_within,
     read_part,
@@ -50,8 +53,8 @@ from gbmrank.estimators.base import (
     warn_about_stopping,
 )
 from gbmrank.estimators.click_training import ClickTraining
-from gbmrank.estimators.committee import member_plans
-from gbmrank.estimators.crossfit import fold_count, make_folds, pooled
+from gbmrank.estimators.committee import member_plans, train
+from gbmrank.estimators.crossfit import Fold, check_folds, fold_count, make_folds, pooled
 from gbmrank.estimators.crossfit import train as crossfit
 from gbmrank.estimators.display import shown
 from gbmrank.estimators.distillation import (
@@ -66,22 +69,8 @@ from gbmrank.estimators.distillation import (
     shared_params,
     student_params,
 )
-from gbmrank.estimators.familiar_arguments import (
-    at_cutoffs,
-    eval_ids,
-    ids_of_column,
-    ids_of_sets,
-    ids_of_sizes,
-)
-from gbmrank.estimators.fold_rows import Fold, check_folds
-from gbmrank.estimators.low_rank_ranker import LowRankRanker
-from gbmrank.estimators.model_file import (
-    Archive,
-    Identity,
-    read_model,
-    write_model,
-)
-from gbmrank.estimators.pair_ranker import PairRanker
+from gbmrank.estimators.model_file import Identity, read_model, write_model
+from gbmrank.estimators.objective_parameters import parameters_of, with_parameter
 from gbmrank.estimators.probability_map import (
     LEVEL,
     ProbabilityMap,
@@ -89,69 +78,8 @@ from gbmrank.estimators.probability_map import (
     level_path,
     relevance,
 )
-from gbmrank.estimators.ranker_training import train
 from gbmrank.objectives import held_preferences
-from gbmrank.registry.composition import spec_of
-from gbmrank.registry.spec import Spec
 from gbmrank.types import FloatArray, IntArray
-
-
-def parameters_of(target: Objective) -> dict[str, Any]:
-    """Return all parameters of an objective by path; losses and targets as text.
-
-    Examples
-    --------
-    >>> found = parameters_of(objective("pairwise", target="ndcg@10"))
-    >>> found["loss"], found["loss__sigma"], found["target__k"]
-    ('logistic', 1.0, 10)
-    """
-    return _below(target.template)
-
-
-def with_parameter(target: Objective, path: str, value: Any) -> Objective:
-    """Return a copy of an objective with one parameter changed.
-
-    Examples
-    --------
-    >>> with_parameter(objective("pairwise"), "loss__sigma", 2)
-    gbmrank.objective('pairwise(loss=logistic(sigma=2), target=ndcg)')
-    """
-    name, _, rest = path.partition("__")
-    if rest:
-        part = getattr(target.template, name, None)
-        if not _is_part(part):
-            raise ParameterError(f"{target} has no parameter {name!r} with parameters of its own")
-        value = _changed(spec_of(part), rest, value)
-    return objective(target, **{name: value})
-
-
-def _below(part: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in fields(part):
-        value = getattr(part, field.name)
-        if field.metadata.get("data"):
-            continue  # rows of a data set, not a setting
-        found[field.name] = str(spec_of(value)) if _is_part(value) else value
-        if _is_part(value):
-            found |= {f"{field.name}__{path}": each for path, each in _below(value).items()}
-    return found
-
-
-def _changed(spec: Spec, path: str, value: Any) -> Spec:
-    name, _, rest = path.partition("__")
-    params = dict(spec.params)
-    if rest:
-        inner = params.get(name)
-        if not isinstance(inner, str | Spec):
-            raise ParameterError(f"{spec} has no parameter {name!r} with parameters of its own")
-        value = _changed(inner if isinstance(inner, Spec) else Spec(inner), rest, value)
-    if name == "k":
-        return replace(spec, k=value)
-    return replace(spec, params=tuple({**params, name: value}.items()))
-
-
-def _is_part(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
 
 
 def _booster_of(model: Any, columns: Schema) -> Any:
@@ -170,10 +98,17 @@ def _booster_of(model: Any, columns: Schema) -> Any:
     return model
 
 
-Self = TypeVar("Self", bound="GBMRanker")
-
 _FOLDS = 4  # of calibrate
 _METRIC = "ndcg@10"
+_ROUTED = "qid sample_weight position position_bias item session fold_groups splitter"
+_NOT_ROUTED = (
+    "clip eval_set eval_qid eval_sample_weight eval_position eval_names "
+    "callbacks init_model verbose"
+)
+_OPTIONAL = (
+    *("calibration_", "committee_", "position_bias_", "pooled_labels_"),
+    *("oof_scores_", "oof_value_", "distillation_"),
+)
 _CALLED = {
     "rounds": "n_estimators",
     "early_stopping": "early_stopping_rounds",
@@ -283,40 +218,15 @@ class GBMRanker(AbstractEstimator):
     """
 
     _requests: ClassVar[Mapping[str, Mapping[str, bool | None]]] = {
-        "fit": {
-            "qid": True,
-            "sample_weight": True,
-            "position": True,
-            "position_bias": True,
-            "item": True,
-            "session": True,
-            "clip": None,
-            "eval_set": None,
-            "eval_qid": None,
-            "eval_sample_weight": None,
-            "eval_position": None,
-            "eval_names": None,
-            "fold_groups": True,
-            "splitter": True,
-            "callbacks": None,
-            "init_model": None,
-            "verbose": None,
-        },
+        "fit": {**dict.fromkeys(_ROUTED.split(), True), **dict.fromkeys(_NOT_ROUTED.split())},
         "score": {"qid": True, "sample_weight": None},
     }
 
     _level: "GBMRanker | None" = None  # of calibrate="cross-fit"
-    _identity: Identity
-    calibration_: ProbabilityMap
     _seen: SeenQueries | None = None  # of the training set, in memory only
-    booster_: Any
-    best_iteration_: int
-    position_bias_: PositionBias
+    _identity: Identity
     pooled_labels_: PooledLabels
     evals_result_: Mapping[str, Mapping[str, list[float]]]
-    committee_: tuple[Member, ...]
-    oof_scores_: FloatArray
-    oof_value_: float
     distillation_: Distillation
 
     def __init__(
@@ -344,7 +254,7 @@ class GBMRanker(AbstractEstimator):
         self._booster_params = booster_params
 
     def fit(
-        self: Self,
+        self,
         X: Any,  # noqa: N803
         y: Any = None,
         *,
@@ -475,7 +385,14 @@ class GBMRanker(AbstractEstimator):
         if sets and eval_position is None:
             clicks.warn_of_clicks(sets)
         columns, data, valid = self._rows(rows, sets, clicks, metrics)
-        relevant = relevance(self.calibrate, self.threshold, y, sets, self.pool_eval_set)
+        relevant = relevance(
+            self.calibrate,
+            self.threshold,
+            y,
+            sets,
+            pooled=self.pool_eval_set,
+            estimated=clicks.labels is not None,
+        )
         wanted = _FOLDS if self.calibrate == "cross-fit" and self.folds is None else self.folds
         count = fold_count(wanted, target, metrics, self.early_stopping_rounds, valid)
         check_folds(count, self.pool_eval_set, fold_groups, splitter)
@@ -517,26 +434,18 @@ class GBMRanker(AbstractEstimator):
             groups = read_queries(qid, len(relevant), "the evaluation set")
             z = self.predict(features)
         else:
-            self._level = GBMRanker(
-                LEVEL,
-                self.backend,
-                _METRIC,
-                self.n_estimators,
-                early_stopping_rounds=self.early_stopping_rounds,
-                folds=_FOLDS if self.folds is None else self.folds,
-                seed=self.seed,
-                n_jobs=self.n_jobs,
-                **self._booster_params,
-            )
-            with warnings.catch_warnings():  # its order is not used
-                warnings.simplefilter("ignore", CalibrationWarning)
+            own = {"objective": LEVEL, "metric": _METRIC, "folds": self.folds or _FOLDS}
+            rest = {"calibrate": None, "threshold": None, "importance_type": None}
+            self._level = GBMRanker(**{**self.get_params(deep=False), **own, **rest})
+            with warnings.catch_warnings(action="ignore", category=CalibrationWarning):
+                # The order of its scores is not used.
                 self._level.fit(features, relevant, qid=qid, sample_weight=weight, **extra)
             groups = read_queries(qid, len(relevant))
             z, level = self.oof_scores_, groups.arrange(self._level.oof_scores_)
         known = groups.arrange(relevant)
         made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed)
         self.calibration_ = made
-        self._identity = replace(self._identity, calibration=made.to_dict())
+        self._identity = replace(self._identity, calibration=asdict(made))
         self._fitted.stamp(self._identity.to_text())
         self.booster_ = self._fitted.booster
 
@@ -671,16 +580,8 @@ class GBMRanker(AbstractEstimator):
     def top_k(self, X: Any, k: int, *, qid: Any = None) -> IntArray:  # noqa: N803
         """Return the row numbers of the k best rows of each query, best first.
 
-        Queries are in order of their first row; a query with fewer than k rows returns all.
-
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_features)
-            Features.
-        k : int
-            Rows per query.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, in any order; without it all rows are one query.
+        Queries are in order of their first row; a query with fewer than k rows returns all. The
+        other parameters are those of :meth:`rank`.
 
         Examples
         --------
@@ -926,7 +827,7 @@ class GBMRanker(AbstractEstimator):
             names=_CALLED,
         )
 
-    def _keep(self: Self, trained: Trained, plan: Plan, bias: PositionBias | None = None) -> Self:
+    def _keep(self, trained: Trained, plan: Plan, bias: PositionBias | None = None) -> Self:
         columns, metrics = plan.columns or trained.fitted.columns, plan.metric
         fitted: Fitted = trained.fitted
         identity = Identity(
@@ -951,22 +852,19 @@ class GBMRanker(AbstractEstimator):
         fitted.stamp(identity.to_text())
         return self._hold(fitted, identity, trained.history)
 
-    def _hold(self: Self, fitted: Fitted, identity: Identity, history: Any) -> Self:
+    def _hold(self, fitted: Fitted, identity: Identity, history: Any) -> Self:
         self._fitted, self.booster_ = fitted, fitted.booster
         self._identity, self._level = identity, None
-        vars(self).pop("calibration_", None)
-        if identity.calibration is not None:
-            self.calibration_ = ProbabilityMap.from_dict(identity.calibration)
         self.best_iteration_, self.evals_result_ = identity.best_iteration, history
         self.n_features_in_ = identity.n_features
         self._columns = identity.columns
-        known = ("position_bias_", "pooled_labels_", "oof_scores_", "oof_value_", "distillation_")
-        for name in known:
+        self._keep_names(identity.feature_names)
+        for name in _OPTIONAL:
             vars(self).pop(name, None)
+        if identity.calibration is not None:
+            self.calibration_ = ProbabilityMap(**identity.calibration)
         if identity.position_bias is not None:
             self.position_bias_ = PositionBias.from_dict(identity.position_bias)
-        self._keep_names(identity.feature_names)
-        vars(self).pop("committee_", None)
         if identity.committee:
             self.committee_ = tuple(Member(**member) for member in identity.committee)
         return self
@@ -1068,64 +966,3 @@ def distil(
         found = replace(found, lost=lost, interval=interval)
     student.distillation_ = found
     return student
-
-
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
-    """Read a ranker that ``save`` of GBMRanker, PairRanker or LowRankRanker wrote.
-
-    The file is LightGBM's text or XGBoost's JSON or UBJSON, or a zip archive of these and tables
-    for a LowRankRanker; nothing in it is executed.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    verify : bool, default=True
-        Reject a file that changed since ``save`` wrote it. False passes the file to
-        the booster unchecked, for one that was edited on purpose; a damaged file may crash it.
-
-    Returns
-    -------
-    GBMRanker, PairRanker or LowRankRanker
-        Its predictions are those of the saved one; ``evals_result_`` is empty.
-
-    Warns
-    -----
-    GbmrankWarning
-        When the ranker was made with preferences, which are not saved: ``score`` and ``fit`` of
-        the loaded ranker use labels.
-
-    Raises
-    ------
-    DataError
-        When the file is not a model, is damaged, or was not saved by this gbmrank or an older
-        one.
-    """
-    archive = Archive.read(Path(path), verify)
-    if archive is not None and archive.identity.ranker == "GoalRanker":  # built on this module
-        return importlib.import_module("gbmrank.estimators.goal_ranker").GoalRanker.from_file(
-            archive
-        )
-    if archive is not None:
-        return LowRankRanker.from_file(archive)
-    fitted, text = read_model(Path(path), verify)
-    if text is None:
-        raise DataError(
-            f"{path} is a model of {fitted.backend} that gbmrank did not save, so its objective "
-            f"and metric are unknown; read it with {fitted.backend}.Booster"
-        )
-    identity = Identity.from_text(text, str(path))
-    if identity.ranker:
-        return PairRanker.from_file(fitted, identity)
-    if identity.preferences:
-        warn(
-            f"{path} was trained or evaluated with preferences, which are not in model files. "
-            "Predictions are the same, but fit and score would use labels; before calling them, "
-            "set objective= and metric= made with preferences=",
-            GbmrankWarning,
-        )
-    model = GBMRanker(identity.objective, identity.backend, identity.metric, **identity.params)
-    model._hold(fitted, identity, {})
-    if identity.calibration is not None and (beside := level_path(path)).is_file():
-        model._level = load(beside, verify=verify)
-    return model

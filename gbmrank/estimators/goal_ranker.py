@@ -4,19 +4,22 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
 from gbmrank.api import Objective, metric, objective
 from gbmrank.api.committees import ranking_objective
-from gbmrank.boosters.base import Trained
+from gbmrank.boosters.base import Fitted, Trained
+from gbmrank.boosters.plan import squared_deviations
 from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import as_floats, read_ids, read_number, read_whole
 from gbmrank.data.files import write_whole
 from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import columns_by_name, read_table, take_rows
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning, warn
 from gbmrank.estimators.base import AbstractEstimator, named_sets, ranks_within, read_queries
@@ -30,8 +33,6 @@ from gbmrank.types import FloatArray, IntArray
 _SETTINGS = 41  # of a dial, both ends included
 _FEWEST = 10  # queries that level a dial, and queries that value it
 _LATTICE = 60  # settings of a front of more than two goals, at most
-
-Self = TypeVar("Self", bound="GoalRanker")
 
 
 class _Rows(NamedTuple):
@@ -188,7 +189,7 @@ class GoalRanker(AbstractEstimator):
         self.seed, self.n_jobs, self._booster_params = seed, n_jobs, booster_params
 
     def fit(
-        self: Self,
+        self,
         X: Any,  # noqa: N803
         columns: Any,
         *,
@@ -299,16 +300,8 @@ class GoalRanker(AbstractEstimator):
     ) -> IntArray:
         """Return the rank of each row within its query at a setting, 1 for the best.
 
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_features)
-            Features.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, in any order; without it all rows are one query.
-        at : float, optional
-            As in :meth:`predict`.
-        weights : mapping of str to float, optional
-            As in :meth:`predict`.
+        ``qid`` has one query id per row, in any order; without it all rows are one query. The other
+        parameters are those of :meth:`predict`.
         """
         scores = self.predict(X, at=at, weights=weights)
         groups = read_queries(qid, len(scores), single=True)
@@ -344,15 +337,7 @@ class GoalRanker(AbstractEstimator):
     def ranker(
         self, *, at: float | None = None, weights: Mapping[str, float] | None = None
     ) -> GBMRanker:
-        """Return one setting as a GBMRanker with one merged model.
-
-        Parameters
-        ----------
-        at : float, optional
-            As in :meth:`predict`.
-        weights : mapping of str to float, optional
-            As in :meth:`predict`.
-        """
+        """Return one setting, given as in :meth:`predict`, as a GBMRanker with one merged model."""
         self._check_fitted("rankers_")
         shares = self._weights(at, weights)
         factors = self._factors(shares)
@@ -363,12 +348,8 @@ class GoalRanker(AbstractEstimator):
             [factors[number] for number in used],
             [one / sum(share) for one in share],
         )
-        first = max(self.rankers_, key=lambda goal: shares[goal])
-        model = self.rankers_[first]
-        trained = Trained(fitted, {}, fitted.n_rounds - 1)
-        return GBMRanker.from_trained(
-            trained, model._columns, objective=model.objective, metric=model.metric
-        )
+        model = self.rankers_[max(self.rankers_, key=lambda goal: shares[goal])]
+        return _as_ranker(fitted, model._columns, model.objective, model.metric)
 
     def export(
         self,
@@ -377,7 +358,7 @@ class GoalRanker(AbstractEstimator):
         at: float | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """Write one setting as one model file, or all models with the dial.
+        """Write one setting, given as in :meth:`predict`, as one model file, or all with the dial.
 
         Parameters
         ----------
@@ -385,10 +366,8 @@ class GoalRanker(AbstractEstimator):
             With a setting the model file, as in :meth:`GBMRanker.save <gbmrank.GBMRanker.save>`.
             Otherwise a folder, which gets one model file per goal and ``dial.json``: the factors
             of their scores at every place of the dial, for systems that add scores themselves.
-        at : float, optional
-            As in :meth:`predict`.
-        weights : mapping of str to float, optional
-            As in :meth:`predict`.
+        at, weights : optional
+            The setting.
         """
         if at is not None or weights is not None:
             self.ranker(at=at, weights=weights).save(path)
@@ -396,16 +375,16 @@ class GoalRanker(AbstractEstimator):
         self._check_fitted("rankers_")
         folder, suffix = Path(path), booster_named(self.backend).suffixes[0]
         folder.mkdir(parents=True, exist_ok=True)
-        names = self._model_names()
+        names = [re.sub(r"\W", "_", goal) for goal in reversed(self.rankers_)]
+        names[1:1] = [f"between_{n + 1}" for n in range(len(self._models) - len(names))]
+        names = safe_names(names)  # which makes them unique
         for name, model in zip(names, self._models, strict=True):
             model.save(folder / f"{name}{suffix}")
-        ends: list[dict[str, float]] = [
-            {goal: float(goal == one) for goal in self.rankers_} for one in self.rankers_
-        ]
-        places: list[tuple[float | None, dict[str, float]]] = [(None, each) for each in ends]
+        goals = self.rankers_
+        places: list[Any] = [(None, {goal: float(goal == one) for goal in goals}) for one in goals]
         if self._dial is not None:
-            steps = np.linspace(0.0, 1.0, 21)
-            places = [(round(float(t), 2), self._weights(float(t), None)) for t in steps]
+            steps = np.linspace(0.0, 1.0, 21).tolist()
+            places = [(round(t, 2), self._weights(t, None)) for t in steps]
         made = {
             "models": [f"{name}{suffix}" for name in names],
             "score": "sum of factor times score over the models",
@@ -462,13 +441,10 @@ class GoalRanker(AbstractEstimator):
         goals, metrics = made._read_goals()
         named = [(goals[goal], metrics[goal]) for goal in reversed(goals)]
         named[1:1] = [named[0]] * (len(archive.models) - len(goals))
-        made._models = []
-        for number, (target, measure) in enumerate(named):
-            fitted = archive.models[f"model_{number}"]
-            trained = Trained(fitted, {}, fitted.n_rounds - 1)
-            made._models.append(
-                GBMRanker.from_trained(trained, identity.columns, objective=target, metric=measure)
-            )
+        made._models = [
+            _as_ranker(archive.models[f"model_{number}"], identity.columns, target, measure)
+            for number, (target, measure) in enumerate(named)
+        ]
         made.rankers_ = dict(zip(goals, _ends(made._models, len(goals)), strict=True))
         made._spreads = tables["spreads"].tolist()
         dial = tables.get("dial")
@@ -526,14 +502,14 @@ class GoalRanker(AbstractEstimator):
         """Return the objective of mixed utilities; None without models between the goals."""
         if not read_whole(self.middle, "middle", 0) or len(goals) > 2:
             return None
-        plain: list[Objective] = []
-        for one in goals.values():
-            fits = isinstance(one, Objective) and one.template.linear_in_utility
-            if not fits or not hasattr(one.template, "target"):
-                plain = []
-                break
-            plain.append(objective(one, target="identity"))
-        if not plain or len({str(one) for one in plain}) > 1:
+        plain = [
+            objective(one, target="identity")
+            for one in goals.values()
+            if isinstance(one, Objective)
+            and one.template.linear_in_utility
+            and hasattr(one.template, "target")
+        ]
+        if len(plain) < len(goals) or len(set(map(str, plain))) > 1:
             named = " and ".join(map(str, goals.values()))
             raise ConfigError(
                 f"middle={self.middle} trains on mixed utilities, which {named} do not allow. Give "
@@ -677,16 +653,12 @@ class GoalRanker(AbstractEstimator):
         vars(self).pop("front_", None)
         if rows is None:
             return
-        count = len(self.rankers_)
-        if count == 2:
-            first = np.linspace(0.0, 1.0, _SETTINGS)
-            at = np.full(_SETTINGS, np.nan)
-            if self._dial is not None:
-                at = np.linspace(0.0, 1.0, _SETTINGS)
-                first = np.interp(at, *self._dial)
-            weights = np.column_stack([first, 1.0 - first])
-        else:
-            weights = _lattice(count)
+        first = at = np.linspace(0.0, 1.0, _SETTINGS)
+        if self._dial is not None:
+            first = np.interp(at, *self._dial)
+        several = len(self.rankers_) > 2
+        weights = _lattice(len(self.rankers_)) if several else np.column_stack([first, 1.0 - first])
+        if self._dial is None:
             at = np.full(len(weights), np.nan)
         self._set_front(at, weights, self._values(metrics, rows, weights))
 
@@ -715,14 +687,7 @@ class GoalRanker(AbstractEstimator):
             raise DataError("a goal's metric is defined for no query of an evaluation set")
         return made
 
-    def _model_names(self) -> list[str]:
-        goals = list(self.rankers_)
-        extra = [f"between_{n}" for n in range(1, len(self._models) - len(goals) + 1)]
-        named = [*reversed(goals)]
-        named[1:1] = extra
-        return ["".join(c if c.isalnum() else "_" for c in name) for name in named]
-
-    def _hold(self: Self) -> Self:
+    def _hold(self) -> Self:
         self.spreads_ = dict(
             zip(self.rankers_, _ends(self._spreads, len(self.rankers_)), strict=True)
         )
@@ -743,6 +708,11 @@ def _metric_of(target: Any) -> Any:
         return metric("ndcg(gain=linear)@10")
 
 
+def _as_ranker(fitted: Fitted, columns: Schema, target: Any, measure: Any) -> GBMRanker:
+    trained = Trained(fitted, {}, fitted.n_rounds - 1)
+    return GBMRanker.from_trained(trained, columns, objective=target, metric=measure)
+
+
 def _ends(along: Sequence[Any], count: int) -> list[Any]:
     """Return what belongs to the goals, first goal first, of a list that runs the other way."""
     return [along[0], *along[1 + len(along) - count :]][::-1]
@@ -750,9 +720,7 @@ def _ends(along: Sequence[Any], count: int) -> list[Any]:
 
 def _deviation(values: FloatArray, groups: Groups) -> float:
     """Return the standard deviation within queries."""
-    arranged = groups.arrange(values)
-    means = np.add.reduceat(arranged, groups.offsets[:-1]) / groups.sizes
-    return float(np.sqrt(np.mean((arranged - groups.spread(means)) ** 2)))
+    return math.sqrt(squared_deviations(groups.arrange(values), groups.sizes) / groups.n_rows)
 
 
 def _lattice(count: int) -> FloatArray:

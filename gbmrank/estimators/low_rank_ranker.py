@@ -6,41 +6,24 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.boosters.base import Fitted, Part
-from gbmrank.boosters.plan import Native, Plan, train
+from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.settings import check_seed
-from gbmrank.boosters.supported import booster_named
 from gbmrank.data.columns import read_whole
 from gbmrank.data.queries import Groups, RankingData
-from gbmrank.data.schema import Schema
-from gbmrank.data.tables import column_names, read_matrix
+from gbmrank.data.tables import column_names
 from gbmrank.errors import ConfigError, DataError, LimitError, NoProgressWarning
-from gbmrank.estimators.base import (
-    AbstractEstimator,
-    check_count,
-    ranks_within,
-    read_queries,
-    reject_column_names,
-    reject_unknown,
-)
-from gbmrank.estimators.model_file import Archive, Identity
+from gbmrank.estimators.base import check_count, ranks_within, reject_column_names, reject_unknown
+from gbmrank.estimators.decoded_ranker import AbstractDecodedRanker, Matrix, read_rows
+from gbmrank.estimators.model_file import Archive
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _TABLES = ("alpha", "beta", "decisions", "singular_values")  # arrays of a LowRank
-Matrix = npt.NDArray[Any]
-Self = TypeVar("Self", bound="LowRankRanker")
-
-_EVALUATION = "eval_at eval_metric early_stopping_round early_stopping_rounds maximize"
-_HINTS = {
-    "objective": "the targets are conditional means, which need squared error",
-    **dict.fromkeys(_EVALUATION.split(), "nothing is evaluated during training; leave it out"),
-}
 
 
 class _Lists(NamedTuple):
@@ -82,7 +65,7 @@ class _Model(NamedTuple):
 
 
 @final
-class LowRankRanker(AbstractEstimator):
+class LowRankRanker(AbstractDecodedRanker):
     r"""A ranker of short lists that is calibrated for any metric: regressions and a decoder.
 
     ERR, reciprocal rank or average precision cannot be maximised by sorting a score per item.
@@ -145,6 +128,8 @@ class LowRankRanker(AbstractEstimator):
         "predict": {"qid": True},
         "score": {"qid": True, "sample_weight": None},
     }
+    _row = "a list"
+    _target = "the targets"
 
     def __init__(
         self,
@@ -165,7 +150,7 @@ class LowRankRanker(AbstractEstimator):
         self._booster_params = booster_params
 
     def fit(
-        self: Self,
+        self,
         X: ArrayLike,  # noqa: N803
         y: Any = None,
         *,
@@ -195,7 +180,7 @@ class LowRankRanker(AbstractEstimator):
         reject_column_names("LowRankRanker", y, qid)
         check_seed(self.seed, least=0)
         most = read_whole(self.arrangements, "arrangements", 1)
-        x, groups = _read_rows(X, qid)
+        x, groups = read_rows(X, qid)
         check_count(y, groups.n_rows)
         labels = np.asarray(groups.arrange(RankingData.from_arrays(y).labels), np.float64)
         known = self._known_factors()
@@ -237,7 +222,7 @@ class LowRankRanker(AbstractEstimator):
     def _of_metric(
         self, x: Matrix, labels: FloatArray, groups: Groups, most: int
     ) -> dict[int, _Model]:
-        _check_lengths(groups)
+        _check_short(groups)
         measure, models = metric(self.metric).measure, {}
         for n, lists in _by_length(x, groups).items():
             values = labels[lists.rows]
@@ -315,9 +300,7 @@ class LowRankRanker(AbstractEstimator):
         Parameters are those of :meth:`rank`. Scores are comparable only within a query. They do
         not depend on the order of the rows, except that rows with equal features keep it.
         """
-        x, groups = self._read_new(X, qid)
-        below = groups.spread(groups.sizes) - 1.0 - self._places(x, groups)
-        return np.asarray(groups.restore(below), np.float64)
+        return self._ranked_below(X, qid)
 
     def score(
         self,
@@ -334,7 +317,7 @@ class LowRankRanker(AbstractEstimator):
         """
         reject_unknown(unknown, "LowRankRanker")
         if self._has_losses:
-            decisions, groups = self.decide(X, qid=qid), _read_rows(X, qid)[1]
+            decisions, groups = self.decide(X, qid=qid), read_rows(X, qid)[1]
             check_count(y, groups.n_rows)
             (factors,) = self.factors_.values()
             rows = _outcomes(np.asarray(groups.arrange(y)), groups, len(factors.alpha))
@@ -356,19 +339,12 @@ class LowRankRanker(AbstractEstimator):
             Ends in ``.zip``.
         """
         self._check_learned()
-        names = vars(self).get("feature_names_in_")
         trained = [r for one in self._models.values() for r in one.regressors]
         backend = next((r.backend for r in trained if not isinstance(r, float)), self.backend)
-        identity = Identity(
-            ranker=LowRankRanker.__name__,
-            backend=backend,
-            objective=booster_named(backend).squared_error,
-            metric="" if self._has_losses else str(metric(self.metric)),
-            best_iteration=self.n_estimators - 1,
-            n_features=self.n_features_in_,
-            feature_names=None if names is None else names.tolist(),
-            params={**self.get_params(deep=False), "metric": str(metric(self.metric))},
-        )
+        text = str(metric(self.metric))
+        params = {**self.get_params(deep=False), "metric": text}
+        known = "" if self._has_losses else text
+        identity = self._identity_of(backend, self.n_estimators, metric=known, params=params)
         tables, models = {}, {}
         for n, (factors, shown, regressors) in self._models.items():
             made = {name: getattr(factors, name) for name in _TABLES} | factors.rule._asdict()
@@ -409,9 +385,7 @@ class LowRankRanker(AbstractEstimator):
             models[n] = _Model(factors, own["arrangements"], regressors)
         return made._hold(models, identity.n_features, identity.feature_names)
 
-    def _hold(
-        self: Self, models: dict[int, _Model], n_features: int, names: list[str] | None
-    ) -> Self:
+    def _hold(self, models: dict[int, _Model], n_features: int, names: list[str] | None) -> Self:
         self._models, self.n_features_in_ = models, n_features
         self.factors_ = {n: one.factors for n, one in models.items()}
         self._learned = self._kind()
@@ -424,44 +398,18 @@ class LowRankRanker(AbstractEstimator):
             raise ConfigError("metric or loss has changed since training; call fit again")
 
     def _regressors(self, table: Matrix, targets: FloatArray) -> list[Fitted | float]:
-        plan = self._plan(table.shape[1])
         made: list[Fitted | float] = []
-        for column in targets.T:
-            if np.ptp(column) <= 1e-12 * np.abs(targets).max():
-                made.append(float(column[0]))
-                continue
-            data = RankingData.from_arrays(column, group=[len(column)])
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NoProgressWarning)  # a constant may be the best fit
-                made.append(train(plan, Part(table, data)).fitted)
+        least = 1e-12 * np.abs(targets).max(initial=0.0)
+        with warnings.catch_warnings(action="ignore", category=NoProgressWarning):
+            for column in targets.T:  # a constant may be the best fit
+                known = np.ptp(column) <= least
+                made.append(float(column[0]) if known else self._regression(table, column))
         return made
 
-    def _plan(self, width: int) -> Plan:
-        """Return how to minimise squared error on lists, which are rows without queries."""
-        return Plan(
-            objective=Native(booster_named(self.backend).squared_error),
-            metric=(),
-            backend=self.backend,
-            rounds=self.n_estimators,
-            params=self._booster_params,
-            seed=self.seed,
-            ranks=False,
-            columns=Schema(width),
-            names={"rounds": "n_estimators", "features": "a list"},
-            hints=_HINTS,
-        )
-
-    def _read_new(self, X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  # noqa: N803
-        self._check_learned()
-        x, groups = _read_rows(X, qid)
-        if x.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"the model was trained on {self.n_features_in_} features, got {x.shape[1]}"
-            )
-        self._check_names(X, "X")
+    def _check_lengths(self, groups: Groups) -> None:
         fixed = any(model.fixed for model in self._models.values())
         if not fixed:
-            _check_lengths(groups)
+            _check_short(groups)
         new = sorted({int(n) for n in groups.sizes if n > 1 or fixed} - self._models.keys())
         if new:
             known = ", ".join(map(str, sorted(self._models)))
@@ -469,17 +417,21 @@ class LowRankRanker(AbstractEstimator):
                 f"the model was trained on lists of {known} items, but X has a query of {new[0]}; "
                 "train on lists of that length too"
             )
-        return x, groups
 
     def _places(self, x: Matrix, groups: Groups) -> FloatArray:
-        """Return the place of each row in its query, from 0, in query order."""
         places = np.zeros(groups.n_rows)
         fixed = self._models.get(groups.longest)
         if fixed is not None and fixed.fixed:
             features = x.reshape(groups.n_queries, groups.longest, -1)
             decisions = fixed.factors.decode(fixed.estimate(features))
-            orders = _orders_of(groups.longest, len(fixed.factors.beta))
-            return np.argsort(orders[decisions], axis=1).ravel().astype(np.float64)
+            count, orders = len(fixed.factors.beta), math.factorial(groups.longest)
+            if count != orders:
+                raise ConfigError(
+                    f"the loss matrix has {count} decisions, and {groups.longest} items have "
+                    f"{orders} orders, so decisions are no orders; decide() returns their numbers"
+                )
+            chosen = _permutations(groups.longest)[decisions]
+            return np.argsort(chosen, axis=1).ravel().astype(np.float64)
         for n, (rows, features) in _by_length(x, groups).items():
             model = self._models[n]
             if not model.factors.dimension:
@@ -497,13 +449,7 @@ def _theory(module: str = "loss_matrices") -> Any:
     return importlib.import_module(f"gbmrank.theory.{module}")  # scipy comes with its solvers
 
 
-def _read_rows(X: ArrayLike, qid: ArrayLike | None) -> tuple[Matrix, Groups]:  # noqa: N803
-    x = read_matrix(X)
-    groups = read_queries(qid, len(x))
-    return np.asarray(groups.arrange(x)), groups
-
-
-def _check_lengths(groups: Groups) -> None:
+def _check_short(groups: Groups) -> None:
     longest, most = groups.longest, _theory().MOST_ITEMS
     if longest > most:
         raise LimitError(
@@ -536,13 +482,8 @@ def _outcomes(labels: FloatArray, groups: Groups, count: int) -> IntArray:
     return np.asarray(found, np.int64)
 
 
-def _orders_of(n: int, decisions: int) -> IntArray:
-    """Return the orders of n items that the decisions of a loss matrix are."""
-    if decisions != math.factorial(n):
-        raise ConfigError(
-            f"the loss matrix has {decisions} decisions, and {n} items have {math.factorial(n)} "
-            "orders, so decisions are no orders; decide() returns their numbers"
-        )
+def _permutations(n: int) -> IntArray:
+    """Return all orders of n items, in lexicographic order."""
     return np.array(list(itertools.permutations(range(n))), np.int64)
 
 
@@ -552,11 +493,10 @@ def _joined(features: Matrix) -> npt.NDArray[np.float32]:
 
 def _drawn(n: int, most: int, seed: int) -> IntArray:
     """Return arrangements of n items: all of them, or some with the given one among them."""
-    total = math.factorial(n)
-    orders = np.array(list(itertools.permutations(range(n))), np.int64)
-    if total <= most:
+    orders = _permutations(n)
+    if len(orders) <= most:
         return orders
-    others = np.random.default_rng([seed, n]).choice(total - 1, most - 1, replace=False)
+    others = np.random.default_rng([seed, n]).choice(len(orders) - 1, most - 1, replace=False)
     return orders[np.concatenate([[0], 1 + np.sort(others)])]
 
 
@@ -579,7 +519,7 @@ def _arrangements_of(labels: FloatArray) -> FloatArray:
     repeats = [np.unique(kind, return_counts=True)[1].tolist() for kind in kinds]
     sizes = [math.factorial(n) // math.prod(map(math.factorial, each)) for each in repeats]
     _theory().check_work(sum(sizes), math.factorial(n))
-    every = np.array(list(itertools.permutations(range(n))))
+    every = _permutations(n)
     return np.concatenate([np.unique(kind[every], axis=0) for kind in kinds])
 
 

@@ -57,7 +57,7 @@ class Identity:
     preferences: bool = False
     committee: list[dict[str, Any]] = field(default_factory=list)
     position_bias: dict[str, Any] | None = None  # as PositionBias.to_dict gives it
-    calibration: dict[str, Any] | None = None  # as ProbabilityMap.to_dict gives it
+    calibration: dict[str, Any] | None = None  # the fields of a ProbabilityMap
     ranker: str = ""
 
     @property
@@ -71,13 +71,8 @@ class Identity:
 
         schema = _SCHEMA if self.ranker else 1
         made = {"schema": schema, "gbmrank": __version__, **asdict(self)}
-        for name in (
-            "preferences",
-            "committee",
-            "position_bias",
-            "calibration",
-            "ranker",
-        ):  # new since 0.1
+        since_0_1 = ("preferences", "committee", "position_bias", "calibration", "ranker")
+        for name in since_0_1:
             if not made[name]:
                 del made[name]
         return json.dumps(made, default=_plain)

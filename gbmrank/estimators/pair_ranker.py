@@ -3,36 +3,33 @@
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import metric
-from gbmrank.boosters.base import Fitted, Part
-from gbmrank.boosters.plan import Native, Plan, train
+from gbmrank.boosters.base import Fitted
 from gbmrank.boosters.settings import check_seed
-from gbmrank.boosters.supported import booster_named
 from gbmrank.data.preferences import PreferenceGraphs
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.query_order import query_sums
-from gbmrank.data.schema import Schema
-from gbmrank.data.tables import column_names, read_matrix
+from gbmrank.data.tables import column_names
 from gbmrank.errors import ConfigError, DataError, LimitError, ParameterError
 from gbmrank.estimators.base import (
-    AbstractEstimator,
+    check_count,
     ranks_within,
     read_queries,
     reject_column_names,
     reject_unknown,
     top_rows,
 )
+from gbmrank.estimators.decoded_ranker import AbstractDecodedRanker, Matrix, read_rows
 from gbmrank.estimators.model_file import Identity, write_model
 from gbmrank.kernels.decode.orders import check_decoder, query_matrices, tied_places
 from gbmrank.losses.gains import binarise
 from gbmrank.types import ArrayLike, FloatArray, IntArray, is_whole
 
-Matrix: TypeAlias = npt.NDArray[Any]
 PairFeatures: TypeAlias = str | Callable[[Matrix, Matrix], Matrix]
 _FEATURES = ("concatenation", "difference")
 
@@ -82,18 +79,14 @@ def ordered_pairs(groups: Groups, most: int) -> Iterator[tuple[int, int, IntArra
 
     A run has about ``most`` pairs at most, or is one query.
     """
-    cells = groups.sizes.astype(np.int64) ** 2
+    ends = np.concatenate([[0], np.cumsum(groups.sizes.astype(np.int64) ** 2)])
     first = 0
     while first < groups.n_queries:
-        last = first + 1
-        while last < groups.n_queries and cells[first : last + 1].sum() <= most:
-            last += 1
-        left, right = [], []
-        for q in range(first, last):
-            rows = np.arange(groups.offsets[q], groups.offsets[q + 1])
-            left.append(np.repeat(rows, len(rows)))
-            right.append(np.tile(rows, len(rows)))
-        yield first, last, np.concatenate(left), np.concatenate(right)
+        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
+        last = max(last, first + 1)
+        runs = [np.arange(*groups.offsets[q : q + 2]) for q in range(first, last)]
+        left = np.concatenate([np.repeat(rows, len(rows)) for rows in runs])
+        yield first, last, left, np.concatenate([np.tile(rows, len(rows)) for rows in runs])
         first = last
 
 
@@ -159,22 +152,12 @@ def with_itself(
     return np.column_stack([made, (first == second).astype(np.float32)])
 
 
-Self = TypeVar("Self", bound="PairRanker")
-
 MOST_ITEMS = 4000  # 16 million pair values
 _PAIRS_AT_ONCE = 250_000
-_EVALUATION = "metric eval_at eval_metric early_stopping_round early_stopping_rounds maximize"
-_HINTS = {
-    "objective": "pair values are conditional means, which need squared error",
-    **dict.fromkeys(
-        _EVALUATION.split(),
-        "nothing is evaluated during training; leave it out",
-    ),
-}
 
 
 @final
-class PairRanker(AbstractEstimator):
+class PairRanker(AbstractDecodedRanker):
     r"""Boosted regression on pairs of items, with a decoder from pair values to a ranking.
 
     A score per item cannot be optimal for pairwise disagreement or average precision on every
@@ -242,6 +225,8 @@ class PairRanker(AbstractEstimator):
         # A pipeline passes sample_weight=None along; actual weights are rejected.
         "score": {"qid": True, "preferences": None, "sample_weight": None},
     }
+    _row = "a pair"
+    _target = "pair values"
 
     model_: Fitted
 
@@ -264,7 +249,7 @@ class PairRanker(AbstractEstimator):
         self._booster_params = booster_params
 
     def fit(
-        self: Self,
+        self,
         X: ArrayLike,  # noqa: N803
         y: Any = None,
         *,
@@ -295,7 +280,7 @@ class PairRanker(AbstractEstimator):
         reject_unknown(unknown, "PairRanker")
         reject_column_names("PairRanker", y, qid)
         self._check_parameters()
-        x, groups = _read_rows(X, qid)
+        x, groups = read_rows(X, qid)
         seed = check_seed(self.seed, least=0)  # it also seeds the sample of pairs
         pairs = sample_pairs(groups, self.pair_budget, seed)
         if self.surrogate == "map":
@@ -310,9 +295,8 @@ class PairRanker(AbstractEstimator):
                 "among the sampled pairs; give labels that differ within queries, or a larger "
                 "pair_budget"
             )
-        data = RankingData.from_arrays(rows.targets, group=[len(rows.targets)], weight=rows.weight)
         self._width = rows.features.shape[1]
-        self.model_ = train(self._plan(self._width), Part(rows.features, data)).fitted
+        self.model_ = self._regression(*rows)
         self.n_features_in_ = x.shape[1]
         self._keep_names(column_names(X))
         self._learned = (self.surrogate, self.features)
@@ -326,21 +310,6 @@ class PairRanker(AbstractEstimator):
         measure = metric("map", threshold=self.threshold).measure
         return theory.Decoded(
             self.surrogate, self.decoder, measure if self.surrogate == "map" else None
-        )
-
-    def _plan(self, width: int) -> Plan:
-        """Return how to minimise squared error on pairs, which are rows without queries."""
-        return Plan(
-            objective=Native(booster_named(self.backend).squared_error),
-            metric=(),
-            backend=self.backend,
-            rounds=self.n_estimators,
-            params=self._booster_params,
-            seed=self.seed,
-            ranks=False,
-            columns=Schema(width),
-            names={"rounds": "n_estimators", "features": "a pair"},
-            hints=_HINTS,
         )
 
     def rank(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> IntArray:  # noqa: N803
@@ -388,16 +357,9 @@ class PairRanker(AbstractEstimator):
         >>> model.predict([[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [-2.0, 0.0]], qid=[0, 0, 0, 0])
         array([1.5, 1.5, 3. , 0. ])
         """
-        x, groups = self._read_new(X, qid)
-        below = groups.spread(groups.sizes) - 1.0 - self._places(x, groups)
-        return np.asarray(groups.restore(below), np.float64)
+        return self._ranked_below(X, qid)
 
-    def pair_values(
-        self,
-        X: ArrayLike,  # noqa: N803
-        *,
-        qid: ArrayLike | None = None,
-    ) -> list[FloatArray]:
+    def pair_values(self, X: ArrayLike, *, qid: ArrayLike | None = None) -> list[FloatArray]:  # noqa: N803
         """Return the matrix of pair values of each query, rows in query order.
 
         For disagreement it is the estimate of ``A_ij - A_ji``, antisymmetric; for map that of
@@ -426,21 +388,14 @@ class PairRanker(AbstractEstimator):
         reject_unknown(unknown, "PairRanker")
         predicted = self.predict(X, qid=qid)
         if self.surrogate == "map":
-            _check_one(y, None)
+            _labels_or_preferences(y, None)
             return float(metric("map", threshold=self.threshold).score(y, predicted, qid=qid))
-        if isinstance(y, PreferenceGraphs):
-            y, preferences = None, y
-        _check_one(y, preferences)
+        y, preferences = _labels_or_preferences(y, preferences)
         measure = metric("pairwise_disagreement", preferences=preferences)
         return 1.0 - float(measure.score(y, predicted, qid=qid))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model in the booster's own format; :func:`gbmrank.load` reads it back.
-
-        Parameters
-        ----------
-        path : str or path
-            Ends in ``.txt`` for LightGBM, in ``.ubj`` or ``.json`` for XGBoost.
+        """Write the model in the booster's own format, as :meth:`gbmrank.GBMRanker.save` does.
 
         Raises
         ------
@@ -453,17 +408,7 @@ class PairRanker(AbstractEstimator):
                 "features is a function, and no file has code. Use features=concatenation or "
                 "difference, or pickle the ranker"
             )
-        names = vars(self).get("feature_names_in_")
-        identity = Identity(
-            ranker=PairRanker.__name__,
-            backend=self.model_.backend,
-            objective=booster_named(self.model_.backend).squared_error,
-            metric="",
-            best_iteration=self.model_.n_rounds - 1,
-            n_features=self.n_features_in_,
-            feature_names=None if names is None else names.tolist(),
-            params=self.get_params(deep=False),
-        )
+        identity = self._identity_of(self.model_.backend, self.model_.n_rounds)
         self.model_.stamp(identity.to_text())
         write_model(self.model_, path)
 
@@ -509,30 +454,14 @@ class PairRanker(AbstractEstimator):
             )
         return binarise(_read_labels(y, groups), self.threshold, groups)
 
-    def _read_new(
-        self,
-        X: ArrayLike,  # noqa: N803
-        qid: ArrayLike | None,
-        single: bool = False,
-    ) -> tuple[Any, Groups]:
-        self._check_learned()
-        x, groups = _read_rows(X, qid, single)
-        if x.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        self._check_names(X, "X")
-        longest = int(groups.sizes.max())
-        if longest > MOST_ITEMS:
+    def _check_lengths(self, groups: Groups) -> None:
+        if groups.longest > MOST_ITEMS:
             raise LimitError(
-                f"a query of {longest} items has {longest**2:,} pair values; pair models rank up "
-                f"to {MOST_ITEMS} items: rerank the best ones of a GBMRanker"
+                f"a query of {groups.longest} items has {groups.longest**2:,} pair values; pair "
+                f"models rank up to {MOST_ITEMS} items: rerank the best ones of a GBMRanker"
             )
-        return x, groups
 
-    def _places(self, x: Any, groups: Groups) -> FloatArray:
-        """Return the place of each row in its query, from 0, in query order."""
+    def _places(self, x: Matrix, groups: Groups) -> FloatArray:
         places = np.empty(groups.n_rows)
         for first, last, values in self._blocks(x, groups):
             rows = slice(groups.offsets[first], groups.offsets[last])
@@ -558,36 +487,28 @@ class PairRanker(AbstractEstimator):
         return self.model_.scores(made)
 
 
-def _read_rows(
-    X: ArrayLike,  # noqa: N803
-    qid: ArrayLike | None,
-    single: bool = False,
-) -> tuple[npt.NDArray[Any], Groups]:
-    x = read_matrix(X)
-    groups = read_queries(qid, len(x), single=single)
-    return np.asarray(groups.arrange(x)), groups
-
-
-def _check_one(y: Any, preferences: PreferenceGraphs | None) -> None:
+def _labels_or_preferences(
+    y: Any, preferences: PreferenceGraphs | None
+) -> tuple[Any, PreferenceGraphs | None]:
+    """Return labels and preferences, one of which is None; ``y`` may be preferences."""
+    if isinstance(y, PreferenceGraphs) and preferences is None:
+        y, preferences = None, y
     if (y is None) == (preferences is None):
         both = "" if y is None else ", not both"
         raise ConfigError(f"give labels (y) or preferences{both}")
+    return y, preferences
 
 
 def _read_labels(y: Any, groups: Groups) -> FloatArray:
-    _check_one(y, None)
-    given = RankingData.from_arrays(y).labels
-    if len(given) != groups.n_rows:
-        raise DataError(f"y has {len(given)} entries, but X has {groups.n_rows} rows")
-    return np.asarray(groups.arrange(given), np.float64)
+    _labels_or_preferences(y, None)
+    check_count(y, groups.n_rows)
+    return np.asarray(groups.arrange(RankingData.from_arrays(y).labels), np.float64)
 
 
 def _read_preferences(
     y: Any, preferences: PreferenceGraphs | None, groups: Groups
 ) -> PreferenceGraphs:
-    if isinstance(y, PreferenceGraphs):
-        y, preferences = None, y
-    _check_one(y, preferences)
+    y, preferences = _labels_or_preferences(y, preferences)
     if preferences is None:
         return PreferenceGraphs(groups, None, _read_labels(y, groups))
     preferences.check_rows(groups)

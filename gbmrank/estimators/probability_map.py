@@ -5,7 +5,7 @@ The order of a query is never reversed: within a list the map is increasing in t
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
@@ -14,7 +14,9 @@ import numpy as np
 from gbmrank.api import Objective
 from gbmrank.data.columns import as_floats
 from gbmrank.data.queries import Groups
+from gbmrank.data.query_order import query_sums
 from gbmrank.errors import ConfigError, DataError, GbmrankError, GbmrankWarning, warn
+from gbmrank.estimators.base import places_within
 from gbmrank.numerics import expit
 from gbmrank.types import FloatArray
 
@@ -70,20 +72,23 @@ class ProbabilityMap:
                 f"{_FEW} they may be off by several percent",
                 GbmrankWarning,
             )
-        ones = np.ones(len(z))
         if level is None:
-            a, d = _logistic(np.column_stack([z, ones]), relevant)
-            _check_slope(a)
-            return cls(a, a, 0.0, d, longest=groups.longest)
-        kept, cut = _cut(z, groups, np.random.default_rng(seed))
-        columns = np.concatenate([_columns(z, level, groups), _columns(z[kept], level[kept], cut)])
-        labels = np.concatenate([relevant, relevant[kept]])
-        a, b, c, d = _logistic(columns, labels)
-        _check_slope(a)
-        odds = columns @ [a, b, c, d]
-        log_q, log_rest = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
-        alpha, beta, gamma = _beta(log_q, log_rest, labels)
-        return cls(a, b, c, d, alpha, beta, gamma, groups.longest)
+            a, d = _logistic(np.column_stack([z, np.ones(len(z))]), relevant)
+            made = cls(a, a, 0.0, d, longest=groups.longest)
+        else:
+            kept, cut = _cut(z, groups, np.random.default_rng(seed))
+            parts = _columns(z, level, groups), _columns(z[kept], level[kept], cut)
+            columns, labels = np.concatenate(parts), np.concatenate([relevant, relevant[kept]])
+            a, b, c, d = _logistic(columns, labels)
+            alpha, beta, gamma = _beta(*_logs(columns @ [a, b, c, d]), labels)
+            made = cls(a, b, c, d, alpha, beta, gamma, groups.longest)
+        if not made.a > 0.0:
+            raise DataError(
+                "the rows that calibrate are less often relevant the higher they score, so no "
+                "probability keeps the order. The ranker learned nothing, or labels are smaller "
+                "for better rows"
+            )
+        return made
 
     def probabilities(self, z: FloatArray, level: FloatArray | None, groups: Groups) -> FloatArray:
         """Return the probability of each row; columns are in query order."""
@@ -94,37 +99,25 @@ class ProbabilityMap:
                 GbmrankWarning,
             )
         columns = _columns(z, np.zeros(len(z)) if level is None else level, groups)
-        odds = columns @ [self.a, self.b, self.c, self.d]
-        log_q, log_rest = -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
+        log_q, log_rest = _logs(columns @ [self.a, self.b, self.c, self.d])
         return np.asarray(expit(self.alpha * log_q - self.beta * log_rest + self.gamma))
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the numbers by name."""
-        return asdict(self)
 
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "ProbabilityMap":
-        """Return the map of these numbers."""
-        return cls(**found)
+def _logs(odds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms of a probability and of the rest."""
+    return -np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds)
 
 
 def _columns(z: FloatArray, level: FloatArray, groups: Groups) -> FloatArray:
-    means = [
-        groups.spread(np.add.reduceat(one, groups.offsets[:-1]) / groups.sizes)
-        for one in (z, level)
-    ]
+    means = [groups.spread(query_sums(one, groups) / groups.sizes) for one in (z, level)]
     return np.column_stack([z - means[0], *means, np.ones(len(z))])
 
 
 def _cut(z: FloatArray, groups: Groups, rng: np.random.Generator) -> tuple[Any, Groups]:
     """Return the best rows of every list, a random share of it, and their queries."""
-    query = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((-z, query))
-    rank = np.empty(len(z), np.int64)
-    rank[order] = np.arange(len(z)) - groups.spread(groups.offsets[:-1])
     share = rng.uniform(_SHORTEST, 1.0, groups.n_queries)
     sizes = np.maximum(np.ceil(share * groups.sizes), 1.0).astype(np.int64)
-    kept = np.flatnonzero(rank < groups.spread(sizes))
+    kept = np.flatnonzero(places_within(-z, groups) < groups.spread(sizes))
     return kept, Groups(np.concatenate([[0], np.cumsum(sizes)]))
 
 
@@ -157,35 +150,41 @@ def _beta(log_q: FloatArray, log_rest: FloatArray, labels: FloatArray) -> tuple[
     both = np.column_stack([log_q, -log_rest, np.ones(len(log_q))])
     alpha, beta, gamma = _logistic(both, labels)
     if alpha < 0.0:
-        beta, gamma = _logistic(both[:, 1:], labels)
-        alpha = 0.0
-    elif beta < 0.0:
+        return 0.0, *_logistic(both[:, 1:], labels)
+    if beta < 0.0:
         alpha, gamma = _logistic(both[:, [0, 2]], labels)
-        beta = 0.0
+        return alpha, 0.0, gamma
     return alpha, beta, gamma
 
 
-def _check_slope(a: float) -> None:
-    if not a > 0.0:
-        raise DataError(
-            "the rows that calibrate are less often relevant the higher they score, so no "
-            "probability keeps the order. The ranker learned nothing, or labels are smaller for "
-            "better rows"
-        )
-
-
 def relevance(
-    calibrate: str | None, threshold: float | None, y: Any, sets: Mapping[str, Any], pooled: bool
+    calibrate: str | None,
+    threshold: float | None,
+    y: Any,
+    sets: Mapping[str, Any],
+    *,
+    pooled: bool,
+    estimated: bool,
 ) -> FloatArray | None:
-    """Return which rows of those that calibrate are relevant; None without calibration."""
+    """Return which rows of those that calibrate are relevant; None without calibration.
+
+    ``pooled`` are the rows with those of the evaluation sets, ``estimated`` labels with clicks.
+    """
     if calibrate is None:
         if threshold is not None:
             raise ConfigError("threshold= says which labels are relevant for calibrate=; give both")
         return None
     problem = {
-        "cross-fit": pooled
-        and "'cross-fit' uses the rows of X; append those of eval_set to X "
-        "instead of pool_eval_set=True",
+        "cross-fit": (
+            pooled
+            and "'cross-fit' uses the rows of X; append those of eval_set to X instead of "
+            "pool_eval_set=True"
+        )
+        or (
+            estimated
+            and "'cross-fit' needs a label for each row, but position_bias=\"pooled\" replaces "
+            "them; give judged rows as eval_set=, with calibrate='held-out'"
+        ),
         "held-out": not sets and "'held-out' needs eval_set= and eval_qid=",
     }.get(calibrate, f"is 'cross-fit', 'held-out' or None, got {calibrate!r}")
     if problem:

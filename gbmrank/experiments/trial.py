@@ -23,8 +23,7 @@ from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import category_frame
 from gbmrank.errors import GbmrankWarning, NoProgressWarning, WeightError, import_optional, warn
-from gbmrank.estimators.committee import member_plans
-from gbmrank.estimators.ranker_training import train
+from gbmrank.estimators.committee import member_plans, train
 from gbmrank.experiments.design import Design, Task
 from gbmrank.experiments.results import REGRET, Run, split_name
 from gbmrank.experiments.sources import Source

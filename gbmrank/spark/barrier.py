@@ -24,7 +24,7 @@ from gbmrank.distributed.channel import Channel, connected
 from gbmrank.distributed.task_engine import TaskEngine
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning
 from gbmrank.estimators.base import read_part
-from gbmrank.estimators.ranker_training import train
+from gbmrank.estimators.committee import train
 from gbmrank.spark.failures import own_error
 from gbmrank.spark.selection import array, collected, matrix
 

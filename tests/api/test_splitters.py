@@ -68,6 +68,12 @@ def test_what_cannot_be_split_is_told():
         list(QueryKFold(3).split(X, Y, qid=QID[:5]))
     with pytest.raises(DataError, match="time of each row"):
         list(QueryTimeSplit(3).split(X, Y, qid=QID))
+    for time in (
+        [1.0, np.nan, 2.0],
+        np.array(["2024-01-01", "NaT", "2024-01-02"], "datetime64[D]"),
+    ):
+        with pytest.raises(DataError, match="one number or date for each of the 3 rows"):
+            list(QueryTimeSplit(2).split(qid=[0, 1, 2], time=time))
     with pytest.raises(ParameterError, match="n_splits"):
         QueryKFold(1)
     with pytest.raises(ParameterError, match="n_splits=1000, but there are only"):

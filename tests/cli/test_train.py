@@ -233,8 +233,8 @@ def test_a_checkpoint_of_another_training_is_not_continued(folder, tmp_path, cap
 
     kept = file_training.Checkpoints.write
 
-    def stop(self, fitted, history):
-        kept(self, fitted, history)
+    def stop(self, *state):
+        kept(self, *state)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(file_training.Checkpoints, "write", stop)

@@ -17,7 +17,7 @@ from gbmrank.distributed.channel import connected
 from gbmrank.distributed.task_engine import TaskEngine
 from gbmrank.errors import WorkerLostError
 from gbmrank.estimators.base import read_part
-from gbmrank.estimators.ranker_training import train
+from gbmrank.estimators.committee import train
 from tests.ranking_tasks import make_task
 
 TASK = make_task(seed=0, queries=60)
@@ -34,7 +34,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.distributed.channel import connected
 from gbmrank.distributed.task_engine import TaskEngine
 from gbmrank.estimators.base import read_part
-from gbmrank.estimators.ranker_training import train
+from gbmrank.estimators.committee import train
 
 class Failing:  # in one task
     def __init__(self, inner):

@@ -22,8 +22,7 @@ from gbmrank.errors import (
     ParameterError,
 )
 from gbmrank.estimators import committee, crossfit
-from gbmrank.estimators.crossfit import debiased_value
-from gbmrank.estimators.fold_rows import drawn_folds
+from gbmrank.estimators.crossfit import debiased_value, drawn_folds
 from tests.ranking_tasks import make_task
 
 TASK, OTHER = make_task(seed=0, queries=60), make_task(seed=1)

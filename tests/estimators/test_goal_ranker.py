@@ -73,6 +73,21 @@ def test_files_per_goal_add_up(backend, tmp_path):
         np.testing.assert_allclose(mixed, want, atol=1e-9)
 
 
+def test_goals_whose_names_look_alike_have_files_of_their_own(tmp_path):
+    alike = dict(zip(("net margin", "net_margin"), GOALS.values(), strict=True))
+
+    def renamed(columns):
+        return dict(zip(alike, (columns[goal] for goal in GOALS), strict=True))
+
+    ranker, test = fitted(goals=alike, columns=renamed), parts()[2]
+    ranker.export(tmp_path / "goals")
+    names = json.loads((tmp_path / "goals/dial.json").read_text())["models"]
+    assert len(set(names)) == 3
+    for name, model in zip(names, ranker._models, strict=True):
+        found = gbmrank.load(tmp_path / "goals" / name).predict(test.X)
+        np.testing.assert_array_equal(found, model.predict(test.X))
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_saved_ranker_has_the_same_dial_and_front(backend, tmp_path):
     ranker, test = fitted(backend), parts()[2]

@@ -446,5 +446,9 @@ def test_labels_and_preferences_are_not_judged_at_once():
     graphs = PreferenceGraphs.from_labels(task.y, qid=task.qid)
     with pytest.raises(ConfigError, match=r"labels \(y\) or preferences, not both"):
         model.score(task.x, task.y, qid=task.qid, preferences=graphs)
+    with pytest.raises(ConfigError, match="not both"):
+        model.score(task.x, graphs, qid=task.qid, preferences=graphs)
+    with pytest.raises(ConfigError, match="not both"):
+        model.fit(task.x, graphs, qid=task.qid, preferences=graphs)
     with pytest.raises(ConfigError, match="give labels"):
         model.score(task.x, qid=task.qid)

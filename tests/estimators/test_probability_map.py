@@ -1,5 +1,6 @@
 """Probabilities of rankers: fitted out of fold, never against the order."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import gbmrank
 from gbmrank import GBMRanker
+from gbmrank.clicks import simulate_clicks
 from gbmrank.data.demonstration import demo_data
 from gbmrank.data.queries import Groups
 from gbmrank.errors import ConfigError, DataError, GbmrankWarning, GroupError
@@ -112,6 +114,20 @@ def test_a_logistic_regression_is_at_its_minimum():
 def test_bad_input():
     with pytest.raises(ConfigError, match="needs threshold= for graded labels"):
         GBMRanker(calibrate="cross-fit").fit(TRAIN.X, TRAIN.labels, qid=TRAIN.qid)
+    log = simulate_clicks(TRAIN.labels, TRAIN.X[:, 0], TRAIN.qid, sessions=3000, seed=0)
+    with (
+        pytest.raises(ConfigError, match=r"needs a label for each row.*pooled.*held-out"),
+        warnings.catch_warnings(action="ignore", category=GbmrankWarning),
+    ):
+        GBMRanker("pairwise(target=identity)", metric="dcg@10", calibrate="cross-fit").fit(
+            TRAIN.X[log.row],
+            log.clicks,
+            qid=log.query,
+            item=log.row,
+            session=log.session,
+            position=log.position,
+            position_bias="pooled",
+        )
     with pytest.raises(ConfigError, match="calibrate is 'cross-fit', 'held-out' or None"):
         GBMRanker(calibrate="isotonic", threshold=2).fit(TRAIN.X, TRAIN.labels, qid=TRAIN.qid)
     with pytest.raises(ConfigError, match="'held-out' needs eval_set="):

@@ -109,6 +109,10 @@ def test_errors_say_what_to_do():
         gbmrank.metric("ece").per_query(y, p)
     with pytest.raises(MetricError, match="scores in training are none"):
         gbmrank.GBMRanker(metric="log_loss").fit(np.zeros((4, 1)), [0, 1, 0, 1], qid=[0, 0, 1, 1])
+    for several in (["ndcg@10", "log_loss"], [gbmrank.metric("brier")]):
+        for combine in (gbmrank.metric, gbmrank.metrics_callback):
+            with pytest.raises(MetricError, match="compares probabilities over all rows"):
+                combine(several)
     with pytest.raises(MetricError, match="no cut-off"):
         gbmrank.metric("ece@10")
     with pytest.raises(MetricError, match="not combined"):
