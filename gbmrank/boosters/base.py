@@ -1,4 +1,4 @@
-"""The ``Booster`` protocol, and the parts of a training: job, monitor, trained model."""
+"""What gbmrank needs of a booster, and the parts of a training: job, monitor, trained model."""
 
 import importlib
 import re
@@ -374,7 +374,9 @@ class Peers(Protocol):
         """Return the values of all tasks, in the order of their ranks."""
 
 
-class Booster(Protocol):
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Booster:
     """Everything gbmrank needs of a booster; a new one is a folder and a line in supported.py."""
 
     name: str  # of its package too
@@ -389,69 +391,46 @@ class Booster(Protocol):
     importance_types: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]
-    first_bytes: bytes
+    first_bytes: bytes  # of a model file, whatever its suffix
     groups_hint: str
-    memory_factor: float
-    weights_on_cluster: bool
+    memory_factor: float  # of a worker on a cluster, in units of its rows
+    weights_on_cluster: bool  # together with queries, for its own objectives
 
-    def columns(self, data: Any) -> "BoosterColumns":
-        """Read a data set."""
+    columns: Callable[[Any], "BoosterColumns"]  # of a data set
+    # Rows per query of a data set, constructed or not; None without queries.
+    group_sizes: Callable[[Any], Any]
 
-    def group_sizes(self, data: Any) -> Any:
-        """Return rows per query of a data set, constructed or not; None without queries."""
+    # The training that is waiting for the gradient of this call, if it is known.
+    training: Callable[[], "Training | None"]
+    # Raises ConfigError for a parameter that breaks custom objectives.
+    check_training: Callable[["Training"], None] = lambda training: None
+    # Prepares a training, in the first call of its objective.
+    start_training: Callable[["Training"], None] = lambda training: None
+    # The objective, as text, that the current training ignores.
+    ignored_objective: Callable[[], str | None] = lambda: None
 
-    def training(self) -> "Training | None":
-        """Return the training that is waiting for the gradient of this call, or None."""
+    # The name under which the booster shows a metric, and the value in the form it expects of a
+    # callback: (text, higher_is_better) and (text, value, higher_is_better).
+    metric_name: Callable[[str, bool], str]
+    report: Callable[[str, float, bool], tuple[Any, ...]]
 
-    def check_training(self, training: "Training") -> None:
-        """Raise ConfigError for a parameter that breaks custom objectives."""
+    # Parameters that a custom objective needs; the argument is whether it is shift invariant.
+    settings: "Callable[[bool], tuple[Setting, ...]]"
+    # Tree parameters that rarely overfit, for a mean Hessian per row.
+    robust: "Callable[[float | None], tuple[Setting, ...]]"
+    # Raises WeightError for weights that the booster cannot use with these parameters.
+    check_weights: Callable[[RankingData, Mapping[str, Any]], None] = lambda data, params: None
+    # The message for a category of (column, table) that training did not have; None: it may come.
+    unseen_message: Callable[[Any, str, str], str | None] = lambda column, what, category: None
 
-    def start_training(self, training: "Training") -> None:
-        """Prepare a training, in the first call of its objective."""
-
-    def ignored_objective(self) -> str | None:
-        """Return the objective, as text, that the current training ignores, or None."""
-
-    def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return the name under which the booster shows a metric."""
-
-    def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
-        """Return the value of a metric in the form the booster expects of a callback."""
-
-    def settings(self, shift_invariant: bool) -> "tuple[Setting, ...]":
-        """Return the parameters that a custom objective needs."""
-
-    def robust(self, curvature: float | None) -> "tuple[Setting, ...]":
-        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
-
-    def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-
-    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return the message for a category that training did not have, or None if allowed."""
-
-    def train(self, job: Job) -> Trained:
-        """Train on this machine."""
-
-    def network(self, peers: Peers) -> AbstractContextManager[dict[str, Any]]:
-        """Connect this task with the others; the value is parameters for :meth:`train`."""
-
-    def bins(self, job: Job, part: Part) -> Any:
-        """Return a data set of these rows, from whose bins a training can start."""
-
-    def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
-        """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
-
-    def wrap(self, model: Any) -> Fitted | None:
-        """Return a model that was trained without gbmrank, with the rounds it predicts with.
-
-        None unless it is one of this booster, or of its scikit-learn interface.
-        """
-
-    def merge(
-        self, models: Sequence[Any], factors: Sequence[float], shares: Sequence[float]
-    ) -> Fitted:
-        """Merge models into one whose score is the weighted sum of their scores.
-
-        ``shares`` are the shares of the models in the summed gain of all splits.
-        """
+    train: Callable[[Job], Trained]  # on this machine
+    # Connects this task with the others; the value is parameters for ``train``.
+    network: Callable[[Peers], AbstractContextManager[dict[str, Any]]]
+    bins: Callable[[Job, Part], Any]  # a data set, from whose bins a training can start
+    # Reads a model file and the text it was stamped with, if any; the path is for messages.
+    load: Callable[[bytes, str], tuple[Fitted, str | None]]
+    # A model that was trained without gbmrank, with the rounds it predicts with; None unless it is
+    # one of this booster, or of its scikit-learn interface.
+    wrap: Callable[[Any], Fitted | None]
+    # The sum of models, weighted by factors; shares are those in the summed gain of all splits.
+    merge: Callable[[Sequence[Any], Sequence[float], Sequence[float]], Fitted]
