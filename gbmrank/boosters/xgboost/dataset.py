@@ -89,7 +89,6 @@ def data_iterator(
         If a batch has no rows, or lacks a key that another one has: XGBoost would reuse the
         weights of the previous batch.
     """
-    xgb = import_xgboost()
     if isinstance(batches, Mapping):
         raise ConfigError("batches is a single batch; pass a list of batches: [batch]")
     if isinstance(batches, Iterator):
@@ -98,7 +97,16 @@ def data_iterator(
             "generator function, or a list"
         )
 
-    class Batches(xgb.DataIter):  # type: ignore[name-defined, misc]
+    def numbered() -> Iterator[_Batch]:
+        return map(_Queries().numbered, batches() if callable(batches) else batches)
+
+    return repeated(numbered, cache_prefix)
+
+
+def repeated(batches: Callable[[], Iterator[_Batch]], cache_prefix: str | None = None) -> Any:
+    """Return a DataIter over the arguments of ``input_data``, made again for every pass."""
+
+    class Batches(import_xgboost().DataIter):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(cache_prefix=cache_prefix)
             self.reset()
@@ -106,12 +114,11 @@ def data_iterator(
         def next(self, input_data: Callable[..., None]) -> bool:
             batch = next(self._left, None)
             if batch is not None:
-                input_data(**self._queries.numbered(batch))
+                input_data(**batch)
             return batch is not None
 
         def reset(self) -> None:
-            self._left = iter(batches() if callable(batches) else batches)
-            self._queries = _Queries()
+            self._left = batches()
 
     return Batches()
 
@@ -136,7 +143,12 @@ class _Queries:
         if not len(ids):
             raise DataError(f"batch {self._batch} has no rows; leave it out")
         starts = np.concatenate([[True], ids[1:] != ids[:-1]])
-        self._check_weight(given, int(starts.sum()))
+        queries = int(starts.sum())
+        if "weight" in given and np.size(given["weight"]) != queries:
+            raise WeightError(
+                f"batch {self._batch}: weight has {np.size(given['weight'])} entries for {queries} "
+                "queries; XGBoost needs one per query"
+            )
         return {**given, "qid": self._number(ids[starts].tolist()) + np.cumsum(starts) - 1}
 
     def _check_keys(self, batch: _Batch) -> dict[str, Any]:
@@ -157,14 +169,6 @@ class _Queries:
                 "reuse; pass it in all batches or in none"
             )
         return given
-
-    def _check_weight(self, given: Mapping[str, Any], queries: int) -> None:
-        count = queries if "weight" not in given else int(np.size(given["weight"]))
-        if count != queries:
-            raise WeightError(
-                f"batch {self._batch}: weight has {count} entries for {queries} queries; XGBoost "
-                "needs one per query"
-            )
 
     def _number(self, queries: list[Any]) -> int:
         """Register queries; return the number of the first."""

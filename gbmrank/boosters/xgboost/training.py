@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -15,7 +15,7 @@ import numpy as np
 from gbmrank.boosters.base import Job, Part, PooledPart, Trained
 from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.trees import Tree, Trees
-from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
+from gbmrank.boosters.xgboost.dataset import READS, import_xgboost, repeated
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData
@@ -186,7 +186,8 @@ def train(job: Job) -> Trained:
             train_set,
             job.rounds,
             obj=None if native else job.objective,
-            evals=list(zip(sets, map(_set_name, job.valid), strict=True)),
+            # XGBoost puts this name before that of a metric, with a dash.
+            evals=[(s, re.sub(r"[-:\s]+", "_", n)) for s, n in zip(sets, job.valid, strict=True)],
             custom_metric=monitor if sets else None,
             verbose_eval=False,
             xgb_model=job.start,
@@ -198,7 +199,8 @@ def train(job: Job) -> Trained:
         raise
     except xgb.core.XGBoostError as error:
         _explain_unseen(error, job.train.features, "a validation set")
-        raise ConfigError(f"XGBoost: {without_stack(error)}") from error
+        plain = str(error).partition("\nStack trace")[0].strip()
+        raise ConfigError(f"XGBoost: {plain}") from error
     stopped, threads = booster.attr("best_iteration"), params.get("nthread")
     kept = job.rounds_kept(monitor, before, 0 if stopped is None else int(stopped) + 1)
     model = first_rounds(booster, kept, threads) if kept else booster
@@ -223,11 +225,6 @@ def _as_shown(part: Part) -> Part:
         columns={name: column[order] for name, column in data.columns.items()},
     )
     return Part(take_rows(part.features, order), arranged)
-
-
-def _set_name(name: str) -> str:
-    """Return a name that XGBoost can put before that of a metric, with a dash."""
-    return re.sub(r"[-:\s]+", "_", name)
 
 
 def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
@@ -402,31 +399,24 @@ def _of_store(
         max=len(offsets) - 1
     )
 
-    class Batches(xgb.DataIter):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__(cache_prefix=f"{store.path}.xgboost")
-            self.reset()
+    def batches() -> Iterator[Mapping[str, Any]]:
+        for first, last in itertools.pairwise(cuts):
+            start, end = int(offsets[first]), int(offsets[last])
+            if start < end:
+                yield {
+                    "data": store.rows(start, end),
+                    "label": data.labels[start:end],
+                    "qid": np.repeat(np.arange(first, last), data.groups.sizes[first:last]),
+                    "weight": None if weight is None else weight[first:last],
+                    "feature_names": store.names,
+                }
 
-        def next(self, input_data: Any) -> bool:
-            for first, last in self._left:
-                start, end = int(offsets[first]), int(offsets[last])
-                input_data(
-                    data=store.rows(start, end),
-                    label=data.labels[start:end],
-                    qid=np.repeat(np.arange(first, last), data.groups.sizes[first:last]),
-                    weight=None if weight is None else weight[first:last],
-                    feature_names=store.names,
-                )
-                return True
-            return False
-
-        def reset(self) -> None:
-            self._left = iter([two for two in itertools.pairwise(cuts) if two[0] < two[1]])
-
-    external = getattr(xgb, "ExtMemQuantileDMatrix", xgb.QuantileDMatrix)  # since 3.0
-    binning = {} if reference is None else {"ref": reference}
-    bins = {} if params.get("max_bin") is None else {"max_bin": params["max_bin"]}
-    made = external(Batches(), nthread=columns["nthread"], **bins, **binning)
+    made = xgb.ExtMemQuantileDMatrix(
+        repeated(batches, f"{store.path}.xgboost"),
+        nthread=columns["nthread"],
+        max_bin=params.get("max_bin"),
+        ref=reference,
+    )
     if columns["feature_weights"] is not None:
         made.set_info(feature_weights=columns["feature_weights"])
     keep_rows(made, data)
@@ -436,33 +426,23 @@ def _of_store(
 
 def _in_batches(xgb: Any, job: Job, part: PooledPart, params: Any, binned: Any) -> Any:
     """Return some rows of a binned data set; their features are copied in small batches."""
-    batches = np.array_split(part.rows, _BATCHES)
 
-    class Batches(xgb.DataIter):  # type: ignore[misc]
-        def reset(self) -> None:
-            self._left = iter(batches)
+    def batches() -> Iterator[Mapping[str, Any]]:
+        for rows in np.array_split(part.rows, _BATCHES):
+            features = take_rows(part.pool.part.features, rows)
+            yield {"data": features, "feature_types": params.get("feature_types")}
 
-        def next(self, input_data: Callable[..., None]) -> bool:
-            rows = next(self._left, None)
-            if rows is not None:
-                types = params.get("feature_types")
-                input_data(data=take_rows(part.pool.part.features, rows), feature_types=types)
-            return rows is not None
-
-    source = Batches()
-    source.reset()
     made = xgb.QuantileDMatrix(
-        source,
+        repeated(batches),
         max_bin=params.get("max_bin"),
         ref=binned,
         nthread=params.get("nthread"),
         enable_categorical=True,
     )
-    weight = _query_weight(part.data, job.objective) if job.ranks else part.data.weight
     made.set_info(
         label=part.data.labels,
         group=part.data.groups.sizes if job.ranks else None,
-        weight=weight,
+        weight=_query_weight(part.data, job.objective) if job.ranks else part.data.weight,
         feature_weights=params.get("feature_weights"),
     )
     keep_rows(made, part.data)
@@ -523,11 +503,6 @@ def needs_all_values(params: Mapping[str, Any]) -> bool:
     """Whether training uses feature values, not histogram bins."""
     histograms = params.get("tree_method", "hist") in ("hist", "auto")
     return not histograms or params.get("booster") == "gblinear"
-
-
-def without_stack(error: Exception) -> str:
-    """Return XGBoost's message without its stack trace."""
-    return str(error).partition("\nStack trace")[0].strip()
 
 
 def _query_weight(data: RankingData, objective: Any) -> FloatArray | None:
