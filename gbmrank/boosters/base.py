@@ -137,9 +137,8 @@ class Job:
         """Return the monitor that records the values of every round."""
         names = list(map(str, self.metrics))
         higher = bool(names) and self.metrics[0].higher_is_better
-        monitor = Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
-        monitor.report = self.report
-        return monitor
+        metrics = evaluate or self.metrics
+        return Monitor(metrics, names, higher, self.patience, self.on_round, self.report)
 
     def check_own(
         self, title: str, model: type, is_callback: Callable[[Any], bool], callbacks: str
@@ -216,6 +215,7 @@ class Trained:
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Monitor:
     """Records the metrics after every round and decides when to stop.
 
@@ -224,23 +224,17 @@ class Monitor:
     done.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[[Any, Any], Sequence[Any]],
-        names: Sequence[str],
-        higher_is_better: bool,
-        patience: int | None = None,
-        on_round: Callable[[int], None] | None = None,
-    ) -> None:
-        self.names = tuple(names)
-        self.history: dict[str, dict[str, list[float]]] = {}
-        self.best_round = -1
-        self.best_value = float("nan")
-        self.report: Report | None = None
-        self._evaluate, self._sign = evaluate, 1.0 if higher_is_better else -1.0
-        self._patience, self._on_round = patience, on_round
-        self._names_of: dict[int, str] = {}
-        self.rounds_done = 0
+    evaluate: Callable[[Any, Any], Sequence[Any]]
+    names: Sequence[str]
+    higher_is_better: bool
+    patience: int | None = None
+    on_round: Callable[[int], None] | None = None
+    report: Report | None = None
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    best_round: int = -1
+    best_value: float = float("nan")
+    rounds_done: int = 0
+    _names_of: dict[int, str] = field(default_factory=dict)
 
     def watch(self, name: str, data: object) -> None:
         """Set the name under which the values of a data set are recorded."""
@@ -249,7 +243,7 @@ class Monitor:
 
     def __call__(self, scores: Any, data: Any) -> Sequence[Any]:
         """Evaluate as the custom metric of a booster, and record the values."""
-        values = self._evaluate(scores, data)
+        values = self.evaluate(scores, data)
         kept = self.history[self._names_of[id(data)]]
         for name, value in zip(self.names, values, strict=True):
             kept[name].append(float(value[1]))
@@ -259,15 +253,16 @@ class Monitor:
         """Count a round; return whether to stop."""
         if self.history:
             value = next(reversed(self.history.values()))[self.names[0]][-1]
-            if self.best_round < 0 or self._sign * (value - self.best_value) > 0.0:
+            gain = value - self.best_value if self.higher_is_better else self.best_value - value
+            if self.best_round < 0 or gain > 0.0:
                 self.best_round, self.best_value = self.rounds_done, value
         self.rounds_done += 1
-        if self._on_round is not None:
-            self._on_round(self.rounds_done)
+        if self.on_round is not None:
+            self.on_round(self.rounds_done)
         if self.report is not None:
             self.report(self.rounds_done, self.history)
         waited = self.rounds_done - 1 - self.best_round
-        return self._patience is not None and bool(self.history) and waited >= self._patience
+        return self.patience is not None and bool(self.history) and waited >= self.patience
 
 
 class Fitted(Protocol):

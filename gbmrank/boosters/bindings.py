@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
@@ -36,27 +36,25 @@ class RowColumns(NamedTuple):
         return replace(data, columns=self.columns)
 
 
+@dataclass(slots=True, eq=False)
 class Binding:
     """An objective or metric bound to a data set, and how often it was requested."""
 
-    __slots__ = ("calls", "key", "value")
+    key: Hashable
+    value: Any
+    calls: int = 0
 
-    def __init__(self, key: Hashable, value: Any) -> None:
-        self.key, self.value, self.calls = key, value, 0
 
-
+@dataclass(slots=True, eq=False)
 class DataSetState:
     """What is kept of one data set: its fingerprint, and what is bound to it."""
 
-    __slots__ = ("bound", "fingerprint", "latest", "queries", "reference", "rows")
-
-    def __init__(self, reference: "weakref.ref[Any]") -> None:
-        self.reference = reference
-        self.fingerprint: tuple[int, ...] | None = None
-        self.rows: RowColumns | None = None  # None for a data set of the user
-        self.queries = 0
-        self.bound: dict[Hashable, Binding] = {}
-        self.latest: Binding | None = None
+    reference: "weakref.ref[Any]"
+    fingerprint: tuple[int, ...] | None = None
+    rows: RowColumns | None = None  # None for a data set of the user
+    queries: int = 0
+    bound: dict[Hashable, Binding] = field(default_factory=dict)
+    latest: Binding | None = None
 
     def bound_to(
         self,

@@ -190,9 +190,11 @@ class LocalEngine:
         groups = part.data.groups
         few = max(1, int(np.searchsorted(groups.offsets, _FIRST_LOOK, side="right")) - 1)
         head = Groups(groups.offsets[: few + 1])
-        if not _tied(fitted.scores(take_rows(part.features, np.arange(head.n_rows))), head):
-            return False
-        return few == groups.n_queries or _tied(fitted.scores(part.features), groups)
+        first = fitted.scores(take_rows(part.features, np.arange(head.n_rows)))
+        tied = is_tied(first, head.sizes)
+        if few == groups.n_queries or not tied:
+            return tied
+        return is_tied(fitted.scores(part.features), groups.sizes)
 
     def curvature(self, target: Target | Native, part: Part) -> float | None:
         """Return the summed Hessian of the first round; None for the booster's own objectives."""
@@ -233,7 +235,7 @@ def train(
     """
     valid, engine = valid or {}, engine or LocalEngine()
     # Options before rows: facts about rows cost a pass over them, on a cluster a computation.
-    params = _checked_params(plan, booster_named(plan.backend), bool(valid))
+    params = check_plan(plan, bool(valid))
     check_rows(plan, data, valid, engine)
     trained = run(plan, data, valid, on_round, engine, params)
     warn_if_tied(plan, trained.fitted, data, engine)
@@ -258,8 +260,7 @@ def run(
 ) -> Trained:
     """Train on rows that were checked, with parameters that were checked if they are given."""
     booster = booster_named(plan.backend)
-    if params is None:
-        params = _checked_params(plan, booster, bool(valid))
+    params = check_plan(plan, bool(valid)) if params is None else params
     if plan.ranks:
         engine.check_weights(booster, params, data)
     objective, used = engine.callback(plan.objective, params, data)
@@ -286,7 +287,7 @@ def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
     """Warn if no tree separates the rows of a query, and say why."""
     if engine.all_tied(fitted, data):
         booster, target = booster_named(plan.backend), plan.objective
-        params, n_rows = _checked_params(plan, booster, True), engine.facts(data, TRAINING).n_rows
+        params, n_rows = check_plan(plan), engine.facts(data, TRAINING).n_rows
         cause = booster.parameters.likely_cause(params, n_rows, engine.curvature(target, data))
         message = f"{target}: all scores of every query are tied after training; {cause}"
         warn(message, NoProgressWarning)
@@ -316,20 +317,20 @@ def _warn_if_starved(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> N
         )
 
 
+def is_tied(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> bool:
+    """Whether the scores of every query are all equal."""
+    starts = np.cumsum(sizes) - sizes
+    return bool(np.all(scores == np.repeat(scores[starts], sizes)))
+
+
 def squared_deviations(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> float:
     """Return the sum of squared differences of scores from the mean of their query.
 
     >>> squared_deviations(np.array([1.0, 3.0, 8.0]), np.array([2, 1]))
     2.0
     """
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    means = np.add.reduceat(scores, starts) / sizes
+    means = np.add.reduceat(scores, np.cumsum(sizes) - sizes) / sizes
     return float(((scores - np.repeat(means, sizes)) ** 2).sum())
-
-
-def check_plan(plan: Plan, validated: bool = True) -> None:
-    """Raise ConfigError for options that :func:`train` would reject for any data."""
-    _checked_params(plan, booster_named(plan.backend), validated)
 
 
 def native_lists(*backends: str) -> str:
@@ -368,8 +369,9 @@ def merged_labels(data: RankingData) -> tuple[float, float, float] | None:
     return len(merged) / np.count_nonzero(differ), float(labels[at]), float(labels[at + 1])
 
 
-def _checked_params(plan: Plan, booster: Booster, validated: bool) -> dict[str, Any]:
-    """Validate and return the parameters of the booster."""
+def check_plan(plan: Plan, validated: bool = True) -> dict[str, Any]:
+    """Return the parameters of the booster; raise ConfigError for options wrong for any data."""
+    booster = booster_named(plan.backend)
     target, known = plan.objective, booster.parameters
     # First of all checks, as those after it look for main names.
     given = known.by_main_names(plan.params)
@@ -510,7 +512,3 @@ def _same_queries(train: Facts, other: Facts) -> list[Any]:
     seen = SeenQueries(train.part.features, train.part.data.groups)
     found = seen.shared(other.part.features, other.part.data.groups).known
     return both if found.sum() == len(both) else [one.item() for one in other.ids[found]]
-
-
-def _tied(scores: FloatArray, groups: Groups) -> bool:
-    return bool(np.all(scores == groups.spread(scores[groups.offsets[:-1]])))

@@ -11,7 +11,7 @@ import numpy as np
 
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
-from gbmrank.boosters.plan import Facts, Native, check_plan, squared_deviations
+from gbmrank.boosters.plan import Facts, Native, check_plan, is_tied, squared_deviations
 from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
@@ -205,9 +205,7 @@ class DaskEngine:
 
 def _part_tied(part: Prepared, parcel: Parcel) -> bool:
     limit_threads()
-    scores = parcel.open().scores(part.features)
-    starts = np.concatenate([[0], np.cumsum(part.sizes)[:-1]])
-    return bool(np.all(scores == np.repeat(scores[starts], part.sizes)))
+    return is_tied(parcel.open().scores(part.features), part.sizes)
 
 
 def _part_deviations(part: Prepared, parcel: Parcel) -> float:
