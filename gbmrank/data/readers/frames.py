@@ -10,6 +10,7 @@ import fnmatch
 import importlib.util
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,6 +173,11 @@ class Header:
                 )
         return parts, names
 
+    def wanted(self, found: Sequence[str], path: PathLike) -> list[str]:
+        """Return the columns of a table that are read."""
+        parts, names = self.resolve(found, path)
+        return list(dict.fromkeys((*parts.values(), *names)))
+
     def notes(
         self, found: Sequence[str], taken: Mapping[str, str], left_out: Mapping[str, str]
     ) -> tuple[str, ...]:
@@ -216,7 +222,7 @@ def matching(wanted: Sequence[str], names: Sequence[str], where: PathLike) -> li
 
 def _no_label(header: Sequence[str]) -> str:
     """Say why a table has no label, and what to do."""
-    if list(header) == _numbers(len(header)):
+    if list(header) == [str(at) for at in range(len(header))]:
         return (
             "begins with a line of numbers, so its columns have no names; they are numbered from "
             f"0 to {len(header) - 1}: give --label-column 0 and --qid-column 1, if those are label "
@@ -226,10 +232,6 @@ def _no_label(header: Sequence[str]) -> str:
         f"has no label column under a usual name ({', '.join(_USUAL['label'])}); its columns are "
         f"{_listed(header)}; name the label with label= (--label-column)"
     )
-
-
-def _numbers(count: int) -> list[str]:
-    return [str(at) for at in range(count)]
 
 
 def _check_header(header: Sequence[str], path: PathLike) -> None:
@@ -321,9 +323,7 @@ def read_csv(
     header, limits = header or Header(), limits or Limits()
     rows = _csv_rows(path, delimiter, limits)
     _, found = next(rows, (0, []))
-    parts, names = header.resolve(found, path)
-    wanted = dict.fromkeys((*parts.values(), *names))
-    lines, cells = _read_cells(rows, found, list(wanted), path, limits)
+    lines, cells = _read_cells(rows, found, header.wanted(found, path), path, limits)
     if not lines:
         raise DataError(f"{quoted(path)} has no rows")
 
@@ -356,13 +356,13 @@ def read_parquet(
     """Read a Parquet file; columns that ``header`` does not need are not read from disk."""
     header, limits = header or Header(), limits or Limits()
     with open_parquet(path) as opened:
-        parts, names = header.resolve(opened.schema_arrow.names, path)
-        wanted = list(dict.fromkeys((*parts.values(), *names)))
+        found = opened.schema_arrow.names
+        wanted = header.wanted(found, path)
         _check_cells(path, opened.metadata.num_rows * len(wanted), limits)
         table = opened.read(columns=wanted)
     if not table.num_rows:
         raise DataError(f"{quoted(path)} has no rows")
-    return _of_arrow(table, names, opened.schema_arrow.names, path, header, limits)
+    return _of_arrow(table, found, path, header, limits)
 
 
 def read_parquet_batches(
@@ -371,21 +371,14 @@ def read_parquet_batches(
     """Read a Parquet file some rows at a time."""
     with open_parquet(path) as opened:
         found = opened.schema_arrow.names
-        parts, names = header.resolve(found, path)
-        wanted = list(dict.fromkeys((*parts.values(), *names)))
-        for batch in opened.iter_batches(n_rows, columns=wanted):
+        for batch in opened.iter_batches(n_rows, columns=header.wanted(found, path)):
             if len(batch):
-                columns = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
-                yield _of_arrow(columns, names, found, path, header, limits)
+                table = sys.modules["pyarrow"].Table.from_batches([batch])
+                yield _of_arrow(table, found, path, header, limits)
 
 
 def _of_arrow(
-    table: Any,
-    names: Sequence[str],
-    found: Sequence[str],
-    path: PathLike,
-    header: Header,
-    limits: Limits,
+    table: Any, found: Sequence[str], path: PathLike, header: Header, limits: Limits
 ) -> RankingFile:
     def read(name: str, part: str) -> Any:
         values = _arrow_column(table[name], part, name, path)
@@ -394,7 +387,8 @@ def _of_arrow(
     def texts(name: str) -> Any:
         return np.array(table[name].to_pylist(), dtype=object)
 
-    coded = {name for name in names if _is_coded(table[name])}
+    kinds = {name: str(table[name].type) for name in table.column_names}
+    coded = {name for name, kind in kinds.items() if "dictionary" in kind and "string" in kind}
     return _assembled(path, found, header, coded, (read, texts))
 
 
@@ -492,8 +486,10 @@ def _csv_rows(
         for cells in reader:
             if cells and not named:
                 named = True
-                if _has_no_names(cells):
-                    yield 0, _numbers(len(cells))
+                numbers = [str(at) for at in range(len(cells) + 1)]
+                # Names that are numbers in order are those that pandas gives to columns.
+                if cells not in (numbers[:-1], numbers[1:]) and all(map(_is_number, cells)):
+                    yield 0, numbers[:-1]
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
@@ -505,10 +501,8 @@ def _csv_rows(
         raise fail(path, reader.line_num, 1, str(error)) from error
 
 
-def _has_no_names(cells: Sequence[str]) -> bool:
-    """Whether a first line has numbers, other than those that pandas gives to columns."""
-    numbered = list(cells) in (_numbers(len(cells)), _numbers(len(cells) + 1)[1:])
-    return not numbered and all(to_number(cell.strip()) is not None for cell in cells)
+def _is_number(cell: str) -> bool:
+    return to_number(cell.strip()) is not None
 
 
 def _read_cells(
@@ -560,12 +554,6 @@ def _cell(text: str, part: str) -> float | None:
         return float("nan") if text in MISSING else to_number(text)
     value = to_number(text)
     return value if value is not None and np.isfinite(value) else None
-
-
-def _is_coded(column: Any) -> bool:
-    """Whether a pyarrow column is a dictionary of strings, its form of categories."""
-    kind = str(column.type)
-    return "dictionary" in kind and "string" in kind
 
 
 def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
