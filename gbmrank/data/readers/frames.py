@@ -474,13 +474,15 @@ def _csv_rows(
 
     A first line of numbers is a row; the columns are then numbered from 0.
     """
-    lines = (line + "\n" for _, line in read_lines(path, limits, blank=True))
-    first = next((line for line in lines if line.strip()), "")
+    lines = read_lines(path, limits, blank=True)
+    number, first = next((one for one in lines if one[1].strip()), (1, ""))
     usual = "\t" if _suffix(path) == ".tsv" else ","
     # The usual one is first, so it wins where others are as frequent, or none is there.
     counts = {one: first.count(one) for one in (usual, *_DELIMITERS)}
     delimiter = delimiter or max(counts, key=lambda one: counts[one])
-    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
+    blank = itertools.repeat("\n", number - 1)  # before the first: the reader counts lines
+    rest = (line + "\n" for _, line in itertools.chain([(number, first)], lines))
+    reader = csv.reader(itertools.chain(blank, rest), delimiter=delimiter, strict=True)
     named = False
     try:
         for cells in reader:
