@@ -431,8 +431,7 @@ def _check_native(target: Native, booster: Booster) -> None:
             f"{target} is an objective of {owner}, but backend={booster.name!r}; "
             f"{native_lists(booster.name)}"
         )
-    near = near_native(target.name, cutoff=0.8)
-    if near is not None:
+    if (near := near_native(target.name, cutoff=0.8)) is not None:
         raise UnknownNameError(
             f"{booster.name} has no objective {str(target)!r}; did you mean {near}? "
             f"{native_lists()}"
@@ -449,8 +448,7 @@ def _check_rounds(plan: Plan, params: Mapping[str, Any], validated: bool) -> Non
         raise ConfigError(
             f"early stopping needs a validation set; pass {called('valid', 'valid=')}"
         )
-    obstacle = truncation_obstacle(params)
-    if obstacle is not None:
+    if (obstacle := truncation_obstacle(params)) is not None:
         raise ConfigError(
             f"early stopping does not work with {obstacle}: later rounds change earlier trees, so "
             "the model cannot be truncated after its best round; leave out one of the two"

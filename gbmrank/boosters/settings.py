@@ -492,8 +492,7 @@ def _signs(given: Any, columns: Schema, what: str) -> tuple[int, ...]:
             f"{_MONOTONE} has {len(made)} entries, but {what} has {columns.count} columns; pass "
             "one entry per column, 0 for unconstrained ones, or a dict by name"
         )
-    wrong = next((sign for sign in made if sign not in (-1, 0, 1)), None)
-    if wrong is not None:
+    if (wrong := next((sign for sign in made if sign not in (-1, 0, 1)), None)) is not None:
         raise ConfigError(
             f"{_MONOTONE} contains {wrong!r}; an entry must be 1 (increasing), -1 (decreasing) or "
             "0 (unconstrained)"

@@ -89,8 +89,7 @@ def _check_categories(client: Any, loaded: Loaded) -> None:
         for worker in places[part.key]:
             held[worker].append(summary.blank)
     for blanks in held.values():
-        missing = sorted(frozenset.intersection(*blanks))
-        if missing:
+        if missing := sorted(frozenset.intersection(*blanks)):
             raise DataError(
                 f"the column {loaded.outline.columns[missing[0]]!r} of {loaded.table.name} holds "
                 "categories, and on one of the workers they are missing in all rows, which may "

@@ -72,8 +72,7 @@ def while_workers_live(client: Any, call: Callable[[], T]) -> T:
     try:
         training = pool.submit(inside)
         while not training.done():
-            lost = _gone(client, before)
-            if lost:
+            if lost := _gone(client, before):
                 break
             _pause(training, _LOOK)
         else:
@@ -109,8 +108,7 @@ def _clean_up(
 ) -> None:
     """Restart the remaining workers, and cancel tasks that wait for the lost one."""
     now = _workers(client)
-    left = [address for address, one in before.items() if now.get(address) == one]
-    if left:
+    if left := [address for address, one in before.items() if now.get(address) == one]:
         client.restart_workers(left, raise_for_error=False)
     _pause(training, _GRACE)
     if not training.done():  # LightGBM's tasks wait for a lost address

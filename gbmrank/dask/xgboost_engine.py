@@ -168,8 +168,7 @@ def _explain_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
         one.table.name: {w for at in client.who_has(one.parts).values() for w in at} for one in sets
     }
     workers = set.union(*holders.values())
-    few = [name for name, found in holders.items() if found != workers]
-    if few:
+    if few := [name for name, found in holders.items() if found != workers]:
         raise DataError(
             f"{few[0]} has no rows on some of the {len(workers)} workers with rows of other sets, "
             "and XGBoost reads categories only where every worker has rows of every set: "
@@ -184,8 +183,7 @@ def _first_infinite(part: Prepared) -> Any:
 
 def _names(job: Job) -> list[str] | None:
     """Return feature names for all sets: XGBoost needs them in all or in none."""
-    known = column_names(job.train.outline)
-    if known is not None:
+    if (known := column_names(job.train.outline)) is not None:
         return safe_names(known)
     width, others = job.train.outline.shape[1], job.valid.values()
     named = any(column_names(one.outline) is not None for one in others)

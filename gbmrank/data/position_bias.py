@@ -266,8 +266,7 @@ class PositionBias:
     def _at(self, position: ArrayLike, count: int | None = None) -> IntArray:
         """Return the index of each position."""
         found = read_positions(position, count)
-        beyond = np.flatnonzero(found > self.n_positions)
-        if len(beyond):
+        if len(beyond := np.flatnonzero(found > self.n_positions)):
             row = int(beyond[0])
             raise DataError(
                 f"position {found[row]} in row {row} is beyond {self.n_positions}, the last one "
@@ -323,8 +322,7 @@ def read_clicks(clicks: ArrayLike, impressions: ArrayLike | None = None) -> Floa
         if len(shown) != len(values):
             raise DataError(f"impressions has {len(shown)} rows, clicks has {len(values)}")
     whole = (values >= 0.0) & (values <= shown) & (values == np.floor(values))
-    wrong = np.flatnonzero(~whole)
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~whole)):
         row = int(wrong[0])
         allowed = "whole numbers from 0 to the impressions of the row"
         if impressions is None:
@@ -340,16 +338,14 @@ def _column(values: ArrayLike, what: str) -> FloatArray:
 
 
 def _check_share(values: FloatArray, what: str, allowed: Any, words: str) -> None:
-    wrong = np.flatnonzero(~(allowed & (values <= 1.0)))
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~(allowed & (values <= 1.0)))):
         k = int(wrong[0])
         raise DataError(f"{what} must be {words}; got {values[k]:g} at position {k + 1}")
 
 
 def _check_overflow(utilities: FloatArray, theta: FloatArray) -> None:
     """Raise WeightError where a click over its propensity overflows."""
-    wrong = np.flatnonzero(~(np.abs(utilities) <= 1e150))
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~(np.abs(utilities) <= 1e150))):
         row = int(wrong[0])
         raise WeightError(
             f"the click in row {row} divided by its propensity {theta[row]:g} overflows; clip the "

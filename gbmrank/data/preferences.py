@@ -54,8 +54,7 @@ def _read_edges(
             f"winner has {len(ends[0])} entries and loser has {len(ends[1])}: an edge needs both"
         )
     weights = _as_weights(weight, ends)
-    itself = np.flatnonzero(ends[0] == ends[1])
-    if len(itself):
+    if len(itself := np.flatnonzero(ends[0] == ends[1])):
         edge = int(itself[0])
         raise DataError(
             f"{_edge(edge, ends)} goes from a row to itself ({len(itself)} such edges); drop edges "
@@ -127,8 +126,7 @@ def _walk(start: int, component: IntArray, loser: IntArray, begins: IntArray) ->
 def _as_rows(column: ArrayLike, what: str, groups: Groups) -> IntArray:
     values = as_floats(column, what)
     whole = np.isfinite(values) & (values == np.floor(values))
-    bad = np.flatnonzero(~(whole & (values >= 0) & (values < groups.n_rows)))
-    if len(bad):
+    if len(bad := np.flatnonzero(~(whole & (values >= 0) & (values < groups.n_rows)))):
         edge = int(bad[0])
         raise DataError(
             f"edge {edge}: the {what} {values[edge]:g} is not a row; rows are whole numbers from 0 "
@@ -143,8 +141,7 @@ def _as_weights(weight: ArrayLike | None, ends: tuple[IntArray, IntArray]) -> Fl
     values = as_floats(weight, "weight")
     if len(values) != len(ends[0]):
         raise WeightError(f"weight has {len(values)} entries, but there are {len(ends[0])} edges")
-    bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
-    if len(bad):
+    if len(bad := np.flatnonzero(~((values >= 0) & (values <= LARGEST)))):
         edge = int(bad[0])
         raise WeightError(
             f"{_edge(edge, ends)} has the weight {values[edge]} ({len(bad)} such edges); weights "
@@ -158,8 +155,7 @@ def _check_queries(
     ends: tuple[IntArray, IntArray], arranged: tuple[IntArray, IntArray], groups: Groups
 ) -> None:
     owner = [np.searchsorted(groups.offsets, rows, side="right") for rows in arranged]
-    across = np.flatnonzero(owner[0] != owner[1])
-    if len(across):
+    if len(across := np.flatnonzero(owner[0] != owner[1])):
         edge = int(across[0])
         queries = [groups.query_of(int(rows[edge])) for rows in arranged]
         raise GroupError(
@@ -230,16 +226,14 @@ def _columns(table: Any) -> Mapping[str, Any]:
             "preferences are read from a data frame or from a dict of columns, got "
             f"{type(table).__name__}"
         )
-    missing = [name for name in ("winner", "loser") if name not in columns]
-    if missing:
+    if missing := [name for name in ("winner", "loser") if name not in columns]:
         raise DataError(
             f"the table of preferences has no column {missing[0]}, only "
             f"{', '.join(map(str, columns))}; winner and loser are required, weight and qid are "
             "optional"
         )
     names = list(columns) if isinstance(table, Mapping) else column_names(table) or []
-    twice = [name for name in ("winner", "loser", "weight", "qid") if names.count(name) > 1]
-    if twice:
+    if twice := [name for name in ("winner", "loser", "weight", "qid") if names.count(name) > 1]:
         raise DataError(f"the table of preferences has two columns called {twice[0]}; rename one")
     return columns
 
@@ -252,8 +246,7 @@ def _plain_ids(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
     array = one_column(ids)
     if array.ndim != 1:
         raise DataError(f"{what} must be one column of ids, got an array of shape {array.shape}")
-    missing = np.flatnonzero(find_missing(array))
-    if len(missing):
+    if len(missing := np.flatnonzero(find_missing(array))):
         raise DataError(f"{what} is missing at index {missing[0]} ({len(missing)} such entries)")
     if written:
         return id_texts(array).tolist()
@@ -370,8 +363,7 @@ def _rank_table(ranks: ArrayLike) -> FloatArray:
 
 def _ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
     """Turn ranks of one judge into levels; NaN stays NaN unless ``last``."""
-    bad = np.flatnonzero(np.isinf(ranks) | (ranks < 1))
-    if len(bad):
+    if len(bad := np.flatnonzero(np.isinf(ranks) | (ranks < 1))):
         row = int(bad[0])
         raise DataError(
             f"ranks count from 1 (the best), got {ranks[row]} in query {groups.query_of(row)!r}; "
@@ -748,8 +740,7 @@ class PreferenceGraphs:
 
     def check_acyclic(self) -> "PreferenceGraphs":
         """Return self, or raise a DataError that shows a cycle."""
-        rows = self.find_cycle()
-        if rows is None:
+        if (rows := self.find_cycle()) is None:
             return self
         order = self.groups.row_order
         place = rows[0] if order is None else int(np.flatnonzero(order == rows[0])[0])
@@ -792,8 +783,7 @@ class PreferenceGraphs:
         if own.ids is None or groups.ids is None or np.array_equal(own.ids, groups.ids):
             return
         mine, theirs = id_texts(own.ids), id_texts(groups.ids)
-        differs = np.flatnonzero(mine != theirs)
-        if len(differs):
+        if len(differs := np.flatnonzero(mine != theirs)):
             query = int(differs[0])
             raise DataError(
                 f"the preferences have the query {str(mine[query])!r} where the data set has "

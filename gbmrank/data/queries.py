@@ -416,8 +416,7 @@ class RankingData:
         if self.weight is None:
             return None
         first = self.weight[self.groups.offsets[:-1]]
-        differs = np.flatnonzero(self.weight != self.groups.spread(first))
-        if len(differs):
+        if len(differs := np.flatnonzero(self.weight != self.groups.spread(first))):
             row = int(differs[0])
             raise WeightError(
                 f"the rows of query {self.groups.query_of(row)!r} have different weights, but this "
@@ -498,8 +497,7 @@ def sorted_ties(
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError if a value is not finite; the message has the count, first row and query."""
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
+    if len(bad := np.flatnonzero(~np.isfinite(values))):
         raise DataError(
             f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
             f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
@@ -508,8 +506,7 @@ def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
 
 def _check_size(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError for numbers so large that their squares or sums overflow."""
-    bad = np.flatnonzero(np.abs(values) > LARGEST)
-    if len(bad):
+    if len(bad := np.flatnonzero(np.abs(values) > LARGEST)):
         raise DataError(
             f"{len(bad)} of {len(values)} {what} are beyond {LARGEST:g}, where sums of them "
             f"overflow; the first is {_where(values, int(bad[0]), groups)}; divide the {what}, or "
@@ -530,13 +527,11 @@ def _where(values: FloatArray, row: int, groups: Groups) -> str:
 
 def check_weights(values: FloatArray) -> None:
     """Raise WeightError for a weight that is negative or not finite, or when all are zero."""
-    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
-    if len(bad):
+    if len(bad := np.flatnonzero(~((values >= 0) & (values < np.inf)))):
         raise WeightError(
             f"weights must be finite and at least 0; got {values[bad[0]]} at index {bad[0]}"
         )
-    large = np.flatnonzero(values > LARGEST)
-    if len(large):
+    if len(large := np.flatnonzero(values > LARGEST)):
         raise WeightError(
             f"weights must be at most {LARGEST:g}, or their sums overflow; got "
             f"{values[large[0]]} at index {large[0]}. Divide all weights by a constant"

@@ -90,8 +90,7 @@ class Schema:
         _reject_other_names(what, own, self.names, where)
         if self.categorical is not None:
             now = categorical_columns(table)
-            changed = sorted(set(now).symmetric_difference(self.categorical))
-            if changed:
+            if changed := sorted(set(now).symmetric_difference(self.categorical)):
                 names = own or self.names
                 column = changed[0] if names is None else names[changed[0]]
                 change = _NOW_CATEGORIES if changed[0] in now else _NOW_NUMBERS

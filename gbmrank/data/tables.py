@@ -95,8 +95,7 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
 def read_matrix(table: Any, what: str = "X") -> FloatArray:
     """Return a dense table as an array: NaN, or numbers whose differences are finite as float32."""
     reject_sparse(table, what)
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         made = np.asarray(read_table(table, what), np.float64)
     else:
         _check_shape(table, what)
@@ -104,8 +103,7 @@ def read_matrix(table: Any, what: str = "X") -> FloatArray:
         made = np.column_stack(
             [_floats(each, f"the column {name!r} of {what}") for name, each in named]
         )
-    bad = np.argwhere((np.abs(made) > _LARGEST).T)
-    if len(bad):
+    if len(bad := np.argwhere((np.abs(made) > _LARGEST).T)):
         number, row = bad[0].tolist()
         raise DataError(
             f"the column {_label(table, number)!r} of {what} is infinite, or larger than half the "
@@ -152,8 +150,7 @@ def cell(table: Any, row: int, column: int) -> Any:
 
 def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
     """Return columns as a data frame of the same library, or as they are for any other table."""
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return dict(columns)
     return type(frame).from_dict(dict(columns), backend=frame.implementation).to_native()
 
@@ -162,8 +159,7 @@ def column_names(table: Any) -> list[str] | None:
     """Return the column names of a data frame as strings, or None for any other table."""
     if isinstance(table, RowStore):
         return table.names
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return None
     named = table.columns if hasattr(table, "iloc") else getattr(table, "column_names", None)
     return [str(name) for name in (frame.columns if named is None else named)]
@@ -171,8 +167,7 @@ def column_names(table: Any) -> list[str] | None:
 
 def columns_by_name(table: Any) -> dict[str, Any] | None:
     """Return the columns of a data frame by name (the last of equal names), or None."""
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return None
     columns = [column.to_native() for column in frame.iter_columns()]
     return dict(zip(column_names(table) or [], columns, strict=True))
@@ -182,8 +177,7 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
     """Return a data frame with new column names; any other table is returned unchanged."""
     if isinstance(table, RowStore):
         return table.renamed(list(names))
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return table
     if frame.implementation.is_pandas():  # a MultiIndex has no names to replace one by one
         return table.set_axis(list(names), axis=1)
@@ -269,14 +263,12 @@ def first_infinite(table: Any) -> tuple[int, Any] | None:
 
 def check_columns(table: Any, what: str, reads: Reads | None) -> None:
     """Raise DataError for a column the booster does not support; LightGBM would abort."""
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return
     if reads is not None and frame.implementation.is_polars():
         reads.check_polars(what)
     for name, column in zip(column_names(table) or [], frame.iter_columns(), strict=True):
-        problem = _problem(column, reads)
-        if problem is not None:
+        if (problem := _problem(column, reads)) is not None:
             shown = _type_text(column).partition("(")[0]  # without all the categories of an enum
             raise DataError(f"the column {name!r} of {what} has type {shown}{problem}")
 
@@ -464,8 +456,7 @@ def _type_text(column: Any) -> str:
 
 def _columns(table: Any) -> Iterator[npt.NDArray[Any]]:
     """Yield each column as an array of numbers; an empty array for a categorical column."""
-    frame = _frame(table)
-    if frame is not None:
+    if (frame := _frame(table)) is not None:
         for column in frame.iter_columns():
             yield np.empty(0) if _is_category(column) else as_floats(column.to_native(), "X")
         return

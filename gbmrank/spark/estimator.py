@@ -63,8 +63,7 @@ class _Columns(Params):  # type: ignore[misc]
 
     def setParams(self, **given: Any) -> Any:
         """Set parameters by name; None keeps the default."""
-        unknown = [name for name in given if not self.hasParam(name)]
-        if unknown:
+        if unknown := [name for name in given if not self.hasParam(name)]:
             known = ", ".join(one.name for one in self.params)
             raise ParameterError(f"{type(self).__name__} has no {unknown[0]}; it has {known}")
         return self._set(**given)

@@ -112,8 +112,7 @@ def repeated(batches: Callable[[], Iterator[_Batch]], cache_prefix: str | None =
             self.reset()
 
         def next(self, input_data: Callable[..., None]) -> bool:
-            batch = next(self._left, None)
-            if batch is not None:
+            if (batch := next(self._left, None)) is not None:
                 input_data(**batch)
             return batch is not None
 
@@ -161,8 +160,7 @@ class _Queries:
         if "qid" not in given or "label" not in given:
             raise DataError(f"batch {self._batch} needs data, label and qid (one id per row)")
         self._keys = set(given) if self._keys is None else self._keys
-        differ = sorted(self._keys ^ set(given))
-        if differ:
+        if differ := sorted(self._keys ^ set(given)):
             lacks, has = (self._batch, 0) if differ[0] in self._keys else (0, self._batch)
             raise DataError(
                 f"batch {lacks} has no {differ[0]}, but batch {has} has one, which XGBoost would "

@@ -458,8 +458,7 @@ def _explaining(
         yield
     except xgb.core.XGBoostError as error:
         _explain_unseen(error, features, what)
-        found = first_infinite(features)
-        if found is None:
+        if (found := first_infinite(features)) is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
         row, column = found
         at = row if order is None else int(order[row])
@@ -485,8 +484,7 @@ def unseen_message(column: Any, what: str, category: str) -> str:
 
 def _explain_unseen(error: Exception, features: Any, what: str) -> None:
     """Raise for an unseen category, of which XGBoost's error only has the column number."""
-    found = _UNSEEN.search(str(error))
-    if found is None:
+    if (found := _UNSEEN.search(str(error))) is None:
         return
     number, category = int(found.group(1)), found.group(2)
     names = column_names(features)

@@ -104,8 +104,7 @@ class Header:
                     f"the column {quoted(name)} is named both as {first} and as {part}; name a "
                     "different column for each"
                 )
-        twice = _first_repeated(features or ())
-        if twice is not None:
+        if (twice := _first_repeated(features or ())) is not None:
             raise ConfigError(f"the feature {twice!r} is listed twice")
 
     def _named_parts(self) -> dict[str, str]:
@@ -238,8 +237,7 @@ def _check_header(header: Sequence[str], path: PathLike) -> None:
     """Raise DataError for a table without columns, or with two columns of the same name."""
     if not header:
         raise DataError(f"{quoted(path)} is empty; the first line must name the columns")
-    twice = _first_repeated(header)
-    if twice is not None:
+    if (twice := _first_repeated(header)) is not None:
         raise DataError(f"{quoted(path)} has two columns called {quoted(twice)}; rename one")
 
 
@@ -579,8 +577,7 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
     if part not in _FINITE:
         return numbers
     check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
-    broken = np.flatnonzero(~np.isfinite(numbers))
-    if len(broken):
+    if len(broken := np.flatnonzero(~np.isfinite(numbers))):
         raise ParseError(
             f"{file}: column {quoted(name)} has {numbers[broken[0]]} in row {broken[0]}; {part}s "
             "must be finite numbers"

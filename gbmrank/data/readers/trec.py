@@ -143,14 +143,12 @@ def _is_comment(words: list[str]) -> bool:
 
 def _notes(judged: Topics, retrieved: Topics, absent: int, complete: bool) -> tuple[str, ...]:
     notes = []
-    extra = sum(topic not in judged for topic in retrieved)
-    if extra:
+    if extra := sum(topic not in judged for topic in retrieved):
         notes.append(f"{_count(extra, 'topic')} of the run without judgments left out")
     if absent:
         kept = "kept (complete)" if complete else "left out; --complete keeps them"
         notes.append(f"{_count(absent, 'judged topic')} not in the run {kept}")
-    negative = sum(grade < 0 for grades in judged.values() for grade in grades.values())
-    if negative:
+    if negative := sum(grade < 0 for grades in judged.values() for grade in grades.values()):
         notes.append(f"{_count(negative, 'negative grade')} taken as 0")
     unjudged = sum(
         doc not in judged[topic]
