@@ -317,7 +317,7 @@ def _warn_if_starved(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> N
         )
 
 
-def is_tied(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> bool:
+def is_tied(scores: npt.NDArray[Any], sizes: npt.NDArray[np.int64]) -> bool:
     """Whether the scores of every query are all equal."""
     starts = np.cumsum(sizes) - sizes
     return bool(np.all(scores == np.repeat(scores[starts], sizes)))
