@@ -177,8 +177,7 @@ class DaskEngine:
                 f"backend={booster.name} on Dask needs {booster.name} ({error}): "
                 f"pip install 'gbmrank[{booster.name},dask]'"
             ) from error
-        trained: Trained = while_workers_live(self._client, lambda: module.train(self._client, job))
-        return trained
+        return while_workers_live(self._client, lambda: module.train(self._client, job))
 
     def all_tied(self, fitted: Fitted, part: Loaded) -> bool:
         """Whether the scores of every query are all equal."""

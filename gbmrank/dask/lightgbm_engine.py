@@ -36,9 +36,7 @@ class _Objective:
         self, labels: Any, scores: Any, weight: Any, group: Any
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         limit_threads()
-        made: tuple[npt.NDArray[Any], npt.NDArray[Any]]
-        made = self.parcel.open()["objective"](labels, scores, weight, group)
-        return made
+        return self.parcel.open()["objective"](labels, scores, weight, group)
 
     def __deepcopy__(self, memo: Any) -> "_Objective":
         return self

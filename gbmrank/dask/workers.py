@@ -132,8 +132,7 @@ def _gone(client: Any, before: dict[str, str]) -> list[str]:
 
 def _workers(client: Any) -> dict[str, str]:
     """Return the identity of each worker process by its address."""
-    found: dict[str, str] = client.run_on_scheduler(_identities)
-    return found
+    return client.run_on_scheduler(_identities)
 
 
 def _identities(dask_scheduler: Any) -> dict[str, str]:

@@ -149,7 +149,7 @@ class PositionBias:
 
         ``after`` says which rows are below a click of their session: ``after_click`` counts there.
         """
-        theta: FloatArray = self.propensity[self._at(position)]
+        theta = self.propensity[self._at(position)]
         return theta if after is None else np.where(after, self.after_click * theta, theta)
 
     def utilities(
@@ -198,8 +198,12 @@ class PositionBias:
         if self.false_clicks is not None:
             rate = rate - self.false_clicks[at]
         with np.errstate(over="ignore"):
-            made: FloatArray = rate / theta
-        _check_overflow(made, theta)
+            made = rate / theta
+        if len(wrong := np.flatnonzero(~(np.abs(made) <= 1e150))):
+            raise WeightError(
+                f"the click in row {wrong[0]} divided by its propensity {theta[wrong[0]]:g} "
+                "overflows; clip the propensities, for example clip=0.01"
+            )
         return made
 
     def to_dict(self) -> dict[str, Any]:
@@ -341,13 +345,3 @@ def _check_share(values: FloatArray, what: str, allowed: Any, words: str) -> Non
     if len(wrong := np.flatnonzero(~(allowed & (values <= 1.0)))):
         k = int(wrong[0])
         raise DataError(f"{what} must be {words}; got {values[k]:g} at position {k + 1}")
-
-
-def _check_overflow(utilities: FloatArray, theta: FloatArray) -> None:
-    """Raise WeightError where a click over its propensity overflows."""
-    if len(wrong := np.flatnonzero(~(np.abs(utilities) <= 1e150))):
-        row = int(wrong[0])
-        raise WeightError(
-            f"the click in row {row} divided by its propensity {theta[row]:g} overflows; clip the "
-            "propensities, for example clip=0.01"
-        )

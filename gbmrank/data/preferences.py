@@ -60,12 +60,17 @@ def _read_edges(
             f"{_edge(edge, ends)} goes from a row to itself ({len(itself)} such edges); drop edges "
             "whose winner and loser are the same"
         )
-    arranged = ends
-    if groups.row_order is not None:
-        place = np.argsort(groups.row_order)
-        arranged = place[ends[0]], place[ends[1]]
-    _check_queries(ends, arranged, groups)
-    return _merged(*arranged, weights, groups)
+    place = groups.restore(np.arange(groups.n_rows))
+    winners, losers = place[ends[0]], place[ends[1]]
+    owner = [np.searchsorted(groups.offsets, rows, side="right") for rows in (winners, losers)]
+    if len(across := np.flatnonzero(owner[0] != owner[1])):
+        edge = int(across[0])
+        queries = [groups.query_of(int(rows[edge])) for rows in (winners, losers)]
+        raise GroupError(
+            f"{_edge(edge, ends)} joins query {queries[0]!r} and query {queries[1]!r} "
+            f"({len(across)} such edges); both rows of an edge must belong to one query"
+        )
+    return _merged(winners, losers, weights, groups)
 
 
 def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Groups) -> Edges:
@@ -85,12 +90,6 @@ def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Group
     for column in edges:
         column.flags.writeable = False
     return edges
-
-
-def _edge_degrees(edges: Edges, n_rows: int) -> FloatArray:
-    """Return the weight each row wins minus the weight it loses, in query order."""
-    won = np.bincount(edges.winner, edges.weight, n_rows)
-    return np.asarray(won - np.bincount(edges.loser, edges.weight, n_rows), np.float64)
 
 
 def _find_cycle(edges: Edges, groups: Groups) -> list[int] | None:
@@ -151,19 +150,6 @@ def _as_weights(weight: ArrayLike | None, ends: tuple[IntArray, IntArray]) -> Fl
     return values
 
 
-def _check_queries(
-    ends: tuple[IntArray, IntArray], arranged: tuple[IntArray, IntArray], groups: Groups
-) -> None:
-    owner = [np.searchsorted(groups.offsets, rows, side="right") for rows in arranged]
-    if len(across := np.flatnonzero(owner[0] != owner[1])):
-        edge = int(across[0])
-        queries = [groups.query_of(int(rows[edge])) for rows in arranged]
-        raise GroupError(
-            f"{_edge(edge, ends)} joins query {queries[0]!r} and query {queries[1]!r} "
-            f"({len(across)} such edges); both rows of an edge must belong to one query"
-        )
-
-
 def _edge(number: int, ends: tuple[IntArray, IntArray]) -> str:
     return f"edge {number} (row {ends[0][number]} over row {ends[1][number]})"
 
@@ -211,11 +197,9 @@ def _edges_of_table(
         return _read_edges(winner, loser, weight, groups)
     rows = _row_table(_plain_ids(items, "items", written), groups, queries is not None, written)
     asked = None if queries is None else _plain_ids(queries, "qid", written)
-    found = [
-        _looked_up(_plain_ids(column, end), end, asked, rows)
-        for end, column in (("winner", winner), ("loser", loser))
-    ]
-    return _read_edges(found[0], found[1], weight, groups)
+    winners = _looked_up(_plain_ids(winner, "winner"), "winner", asked, rows)
+    losers = _looked_up(_plain_ids(loser, "loser"), "loser", asked, rows)
+    return _read_edges(winners, losers, weight, groups)
 
 
 def _columns(table: Any) -> Mapping[str, Any]:
@@ -277,12 +261,11 @@ def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) 
     ids = _plain_ids(groups.ids, "qid", written) if by_query and groups.ids is not None else None
     table: dict[Any, int] = {}
     for row, query in zip(rows, queries, strict=True):
-        item = items[row]
-        key = item if ids is None else (ids[query], item)
-        if key in table:
+        key = items[row] if ids is None else (ids[query], items[row])
+        first = table.setdefault(key, row)
+        if first != row:
             advice = "" if by_query else "; add a column qid to the table"
-            raise DataError(f"the item {item!r} is in rows {table[key]} and {row}{advice}")
-        table[key] = row
+            raise DataError(f"the item {items[row]!r} is in rows {first} and {row}{advice}")
     return table
 
 
@@ -342,9 +325,8 @@ def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) ->
 
 
 def _added(parts: list[Edges], groups: Groups) -> Edges:
-    winner, loser, weight = (
-        np.concatenate(columns) for columns in list(zip(*parts, strict=True))[1:]
-    )
+    _, winners, losers, weights = zip(*parts, strict=True)
+    winner, loser, weight = (np.concatenate(each) for each in (winners, losers, weights))
     return _merged(winner, loser, weight, groups)
 
 
@@ -685,10 +667,12 @@ class PreferenceGraphs:
         array of shape (n_rows,)
             Weight won minus weight lost.
         """
-        if self.edges is not None:
-            degrees = _edge_degrees(self.edges, self.n_rows)
-        else:
+        if self.edges is None:
             degrees = _level_degrees(self._levels(), self.groups, self.by_difference)
+        else:
+            _, winner, loser, weight = self.edges
+            won = np.bincount(winner, weight, self.n_rows)
+            degrees = np.asarray(won - np.bincount(loser, weight, self.n_rows), np.float64)
         return degrees if in_query_order else self.groups.restore(degrees)
 
     def to_edges(self) -> Edges:

@@ -43,8 +43,7 @@ def _try_objective(
     lgb = import_lightgbm()
     data = lgb.Dataset(rows.features, rows.labels, group=rows.sizes, free_raw_data=False)
     booster = lgb.train({"objective": objective, **_SMALL, **params}, data, rounds)
-    scores: FloatArray = booster.predict(rows.features, raw_score=True)
-    return scores
+    return booster.predict(rows.features, raw_score=True)
 
 
 def _try_metric(metric: Any, rows: Rows) -> tuple[FloatArray, float]:

@@ -71,8 +71,7 @@ def _matrix(xgb: Any, rows: Rows) -> Any:
 
 
 def _scores(booster: Any, data: Any) -> FloatArray:
-    scores: FloatArray = booster.predict(data, output_margin=True).astype(np.float64)
-    return scores
+    return booster.predict(data, output_margin=True).astype(np.float64)
 
 
 _TUNING = Tuning(

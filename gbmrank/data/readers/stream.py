@@ -23,13 +23,11 @@ def files_in(paths: Sequence[PathLike]) -> list[Path]:
     """Return the files of these paths; those of a folder are sorted by name."""
     found: list[Path] = []
     for path in map(Path, paths):
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        kept = [
-            one
-            for one in inside
-            if not path.is_dir()
-            or (one.is_file() and one.name[0] not in _HIDDEN and one.suffix not in _BESIDE)
-        ]
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = [one for one in sorted(path.rglob("*")) if one.is_file()]
+        kept = [n for n in inside if n.name[0] not in _HIDDEN and n.suffix not in _BESIDE]
         if not kept:
             raise DataError(f"there are no files in the folder {quoted(path)}")
         found += kept
@@ -64,14 +62,12 @@ def read_parts(
             if names is None:
                 names = part.feature_names
             elif part.feature_names[: len(names)] != names[: len(part.feature_names)]:
-                raise DataError(_other_columns(path, part.feature_names, names))
+                differ = sorted(set(part.feature_names) ^ set(names))
+                shown = ", ".join(map(quoted, differ[:5])) or "their order"
+                raise DataError(
+                    f"{quoted(path)} has other feature columns than the first file: {shown}"
+                )
             yield str(path), part
-
-
-def _other_columns(path: Path, found: Sequence[str], names: Sequence[str]) -> str:
-    differ = sorted(set(found) ^ set(names))
-    told = ", ".join(map(quoted, differ[:5])) or "their order"
-    return f"{quoted(path)} has other feature columns than the first file: {told}"
 
 
 @final
@@ -92,18 +88,16 @@ class _Queries:
                 self.sizes[-1] += count
                 continue
             if one in self.file_of:
-                self._reject(one, self.file_of[one], path)
+                before = self.file_of[one]
+                both = f"in {quoted(before)} and again in {quoted(path)}"
+                where = f"in two places of {quoted(path)}" if before == path else both
+                raise GroupError(
+                    f"the rows of query {one!r} are {where}, with other queries between. Rows of a "
+                    "query must be adjacent, in files sorted by name: sort the data by query id"
+                )
             self.file_of[one] = path
             self.sizes.append(count)
             self.ids.append(one)
-
-    def _reject(self, one: Any, before: str, path: str) -> None:
-        both = f"in {quoted(before)} and again in {quoted(path)}"
-        where = f"in two places of {quoted(path)}" if before == path else both
-        raise GroupError(
-            f"the rows of query {one!r} are {where}, with other queries between. Rows of a "
-            "query must be adjacent, in files sorted by name: sort the data by query id"
-        )
 
 
 @final
@@ -137,8 +131,8 @@ def store_rows(
         if part.X is None or part.qid is None:
             missing = "features" if part.X is None else "query ids (--qid-column)"
             raise DataError(f"{quoted(file)} has no {missing}")
-        if np.isinf(part.X).any():
-            row, column = np.argwhere(np.isinf(part.X))[0].tolist()
+        if len(infinite := np.argwhere(np.isinf(part.X))):
+            row, column = infinite[0].tolist()
             raise DataError(
                 f"{quoted(file)}: the feature {part.feature_names[column]!r} is infinite in row "
                 f"{row} of a part; clip it, or leave it empty (missing)"
