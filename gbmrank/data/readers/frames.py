@@ -31,6 +31,7 @@ from gbmrank.data.readers.text import (
     text_array,
     to_number,
 )
+from gbmrank.data.row_store import BLOCK
 from gbmrank.data.tables import (
     Categories,
     categorical_columns,
@@ -339,9 +340,9 @@ def read_csv(
     return _assembled(path, found, header, set(), (read, texts))
 
 
-def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[str]]:
+def read_texts(path: PathLike) -> dict[str, list[str]]:
     """Read all cells of a CSV file as strings, by column."""
-    limits = limits or Limits()
+    limits = Limits()
     rows = _csv_rows(path, None, limits)
     _, found = next(rows, (0, []))
     _check_header(found, path)
@@ -363,13 +364,11 @@ def read_parquet(
     return _of_arrow(table, found, path, header, limits)
 
 
-def read_parquet_batches(
-    path: PathLike, header: Header, limits: Limits, n_rows: int
-) -> Iterator[RankingFile]:
+def read_parquet_batches(path: PathLike, header: Header, limits: Limits) -> Iterator[RankingFile]:
     """Read a Parquet file some rows at a time."""
     with open_parquet(path) as opened:
         found = opened.schema_arrow.names
-        for batch in opened.iter_batches(n_rows, columns=header.wanted(found, path)):
+        for batch in opened.iter_batches(BLOCK, columns=header.wanted(found, path)):
             if len(batch):
                 table = sys.modules["pyarrow"].Table.from_batches([batch])
                 yield _of_arrow(table, found, path, header, limits)

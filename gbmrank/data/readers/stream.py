@@ -11,7 +11,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.data.readers.frames import read_parquet_batches
 from gbmrank.data.readers.rows import ROW_FORMATS, FileOptions, guess_format, read_rows
 from gbmrank.data.readers.text import PathLike, RankingFile, quoted
-from gbmrank.data.row_store import BLOCK, RowStore
+from gbmrank.data.row_store import RowStore
 from gbmrank.errors import ConfigError, DataError, GroupError
 from gbmrank.types import FloatArray
 
@@ -54,7 +54,7 @@ def read_parts(
         if names and form != "letor":
             own = replace(own, columns=replace(options.columns, features=names, drop=()))
         parts: Iterator[RankingFile] = (
-            read_parquet_batches(path, own.columns, own.limits, BLOCK)
+            read_parquet_batches(path, own.columns, own.limits)
             if form == "parquet"
             else iter([read_rows(path, own)])
         )
