@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, final
 
 from gbmrank.boosters.trees import Trees
 from gbmrank.data.queries import RankingData
@@ -268,8 +268,8 @@ class Monitor:
 class Fitted(Protocol):
     """A trained booster."""
 
-    backend: str
-    reads: Reads
+    backend: ClassVar[str]
+    reads: ClassVar[Reads]
     booster: Any
 
     @property

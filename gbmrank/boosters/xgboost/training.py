@@ -6,9 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.boosters.xgboost.dataset import READS, import_xgboost, repeated
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
-from gbmrank.data.queries import RankingData
+from gbmrank.data.queries import RankingData, sorted_ties
 from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
-from gbmrank.data.tables import categorical_columns, column_names, first_infinite, take_rows
+from gbmrank.data.tables import Reads, categorical_columns, column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
@@ -32,15 +32,15 @@ _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column:
 
 
 @final
+@dataclass(eq=False)
 class XGBoostFitted:
     """An XGBoost booster, truncated after its best round; ``threads`` are for predictions."""
 
-    backend = "xgboost"
-    reads = READS
+    booster: Any
+    threads: int | None = None
 
-    def __init__(self, booster: Any, threads: int | None = None) -> None:
-        self.booster = booster
-        self._threads = threads
+    backend: ClassVar[str] = "xgboost"
+    reads: ClassVar[Reads] = READS
 
     @property
     def n_rounds(self) -> int:
@@ -53,7 +53,7 @@ class XGBoostFitted:
 
         def score(table: Any) -> FloatArray:
             with _explaining(xgb, table, "X"):
-                rows = xgb.DMatrix(table, enable_categorical=True, nthread=self._threads)
+                rows = xgb.DMatrix(table, enable_categorical=True, nthread=self.threads)
                 # Names were compared before, with those of the user; the model has others.
                 raw = self.booster.predict(rows, output_margin=True, validate_features=False)
             return np.asarray(raw, np.float64)
@@ -74,7 +74,7 @@ class XGBoostFitted:
 
     def first(self, rounds: int) -> "XGBoostFitted":
         """Return the model that predicts with its first rounds only."""
-        return XGBoostFitted(first_rounds(self.booster, rounds), self._threads)
+        return XGBoostFitted(first_rounds(self.booster, rounds), self.threads)
 
     @property
     def columns(self) -> Schema:
@@ -88,7 +88,7 @@ class XGBoostFitted:
         known = self.booster.get_categories() if categorical_columns(features) else None
         with _explaining(xgb, features, "X"):
             rows = xgb.DMatrix(
-                features, enable_categorical=True, feature_types=known, nthread=self._threads
+                features, enable_categorical=True, feature_types=known, nthread=self.threads
             ).get_data()
         made = np.full(rows.shape, np.nan)  # what is not stored is missing
         made[np.repeat(np.arange(len(made)), np.diff(rows.indptr)), rows.indices] = rows.data
@@ -216,8 +216,7 @@ def bins(job: Job, part: Part) -> Any:
 def _as_shown(part: Part) -> Part:
     """Return the rows of every query in the order of their positions."""
     data = part.data
-    query = data.groups.spread(np.arange(data.groups.n_queries))
-    order = np.lexsort((data.columns["position"], query))
+    order, _, _ = sorted_ties(data.columns["position"], data.groups)
     arranged = replace(
         data,
         labels=data.labels[order],
@@ -260,7 +259,7 @@ def merge(
     Gains of splits are in units of the loss of each model; they are scaled so that the gains of
     a model sum to its share. Trees of dart are scaled by their dart weights.
     """
-    threads, start = models[0]._threads, 0.0
+    threads, start = models[0].threads, 0.0
     merged: dict[str, list[Any]] = {"trees": [], "tree_info": [], "iteration_indptr": [0]}
     for one, factor, share in zip(models, factors, shares, strict=True):
         learner = _document(one.booster)["learner"]
