@@ -260,9 +260,7 @@ class _Plan:
         return array_of(made, rows, column.dtype)
 
 
-def _numbered(
-    ids: Sequence[npt.NDArray[Any]],
-) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
+def _numbered(ids: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
     """Return all ids, and the partition and number of the id of each entry."""
     filled = [one for one in ids if len(one)] or [np.empty(0, np.int64)]
     known, query = np.unique(np.concatenate(filled), return_inverse=True)

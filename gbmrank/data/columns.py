@@ -128,9 +128,7 @@ def _as_texts(ids: list[Any]) -> npt.NDArray[np.str_]:
     texts, kinds = [_text(one) for one in ids], {type(one) for one in ids}
     if kinds != {str}:
         text_of: dict[Any, str] = {}
-        for one, text in zip(ids, texts, strict=True):
-            text_of.setdefault(one, text)
-        settled = [text_of[one] for one in ids]
+        settled = [text_of.setdefault(one, text) for one, text in zip(ids, texts, strict=True)]
         if len(set(settled)) < len(text_of) or (len(kinds) > 1 and settled != texts):
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise GroupError(

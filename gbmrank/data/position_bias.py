@@ -9,13 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.data.columns import as_floats, read_ids, read_number, read_wholes
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import (
-    NEEDS_MATPLOTLIB,
-    DataError,
-    ParameterError,
-    WeightError,
-    import_optional,
-)
+from gbmrank.errors import NEEDS_MATPLOTLIB, DataError, ParameterError, WeightError, import_optional
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _COLUMNS = 30  # characters of the longest bar

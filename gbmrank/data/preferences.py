@@ -13,14 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import (
-    LARGEST,
-    as_floats,
-    find_missing,
-    id_texts,
-    one_column,
-    read_ids,
-)
+from gbmrank.data.columns import LARGEST, as_floats, find_missing, id_texts, one_column, read_ids
 from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
 from gbmrank.data.readers.text import to_number

@@ -86,11 +86,10 @@ class Groups:
                 f"group sizes sum to {total} in {len(values)} queries, but there are {n_rows} "
                 f"rows; {advice}"
             )
-        if np.any(values < 1):
-            at = int(np.flatnonzero(values < 1)[0])
+        if len(small := np.flatnonzero(values < 1)):
             raise GroupError(
-                f"group size {values[at]:.0f} at index {at}: every query needs at least one row; "
-                "leave out empty queries"
+                f"group size {values[small[0]]:.0f} at index {small[0]}: every query needs at "
+                "least one row; leave out empty queries"
             )
         return cls(np.concatenate([[0], np.cumsum(values)]).astype(np.int64))
 
@@ -202,8 +201,8 @@ class Groups:
             raise DataError("rows must be increasing, as in a LightGBM subset")
         if len(taken) and taken[-1] >= self.n_rows:
             raise DataError(f"there is no row {taken[-1]}; rows go from 0 to {self.n_rows - 1}")
-        owner = np.searchsorted(self.offsets, taken, side="right")
-        sizes = np.bincount(owner, minlength=self.n_queries + 1)[1:]
+        owner = np.searchsorted(self.offsets, taken, side="right") - 1
+        sizes = np.bincount(owner, minlength=self.n_queries)
         offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
         return taken, Groups(offsets, None, None if self.ids is None else self.ids[sizes > 0])
 
@@ -443,13 +442,13 @@ class RankingData:
         >>> whole.query_weight(), items
         (array([2., 5.]), array([0.5, 1.5, 1. ]))
         """
-        if self.weight is None or not self.groups.n_rows:
+        if self.weight is None:
             return self, None
-        first = self.weight[self.groups.offsets[:-1]]
+        begin = self.groups.offsets[:-1]
+        first = self.weight[begin]
         differs = self.weight != self.groups.spread(first)
         if not differs.any():
             return self, None
-        begin = self.groups.offsets[:-1]
         means = np.add.reduceat(self.weight, begin) / self.groups.sizes
         uneven = np.logical_or.reduceat(differs, begin)
         mean = self.groups.spread(np.where(uneven, means, first))

@@ -60,20 +60,18 @@ class Schema:
         self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
     ) -> FloatArray:
         """Return one raw score per row of a table with these columns."""
-        parts = self._parts(fitted, table, what, who)
-        return np.concatenate([fitted.scores(renamed(part)) for part in parts])
+        return np.concatenate([*map(fitted.scores, self._parts(fitted, table, what, who))])
 
     def encoded(self, fitted: Any, table: Any, who: str = "GBMRanker") -> FloatArray:
         """Return the rows of a table with these columns as the numbers that the trees compare."""
-        parts = self._parts(fitted, table, "X", who)
-        return np.concatenate([fitted.encoded(renamed(part)) for part in parts])
+        return np.concatenate([*map(fitted.encoded, self._parts(fitted, table, "X", who))])
 
     def _parts(self, fitted: Any, table: Any, what: str, who: str) -> Iterator[Any]:
         """Yield the rows of a table with these columns, as the booster reads them."""
         read = read_table(table, what, fitted.reads)
         self.check_count(read, what, who)
         self.check(read, what)
-        return parts_to_score(read, self.zeros, what)
+        return map(renamed, parts_to_score(read, self.zeros, what))
 
     def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
         """Raise DataError unless a table has the same number of columns."""

@@ -11,21 +11,9 @@ import numpy as np
 from gbmrank.boosters.base import Booster, Peers, Range, Rows, Student, Tuning, plain_name
 from gbmrank.boosters.settings import robust_settings
 from gbmrank.boosters.xgboost.call_stack import current_training
-from gbmrank.boosters.xgboost.dataset import (
-    READS,
-    group_sizes,
-    import_xgboost,
-    read_columns,
-)
+from gbmrank.boosters.xgboost.dataset import READS, group_sizes, import_xgboost, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.xgboost.training import (
-    bins,
-    load_model,
-    merge,
-    train,
-    unseen_message,
-    wrap,
-)
+from gbmrank.boosters.xgboost.training import bins, load_model, merge, train, unseen_message, wrap
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
 from gbmrank.types import FloatArray

@@ -343,12 +343,7 @@ def _start(booster: Any, threads: int | None) -> float:
 
 
 def _data_set(
-    xgb: Any,
-    job: Job,
-    part: Part | PooledPart,
-    params: Any,
-    what: str,
-    reference: Any = None,
+    xgb: Any, job: Job, part: Part | PooledPart, params: Any, what: str, reference: Any = None
 ) -> Any:
     data, whole = part.data, part
     if isinstance(part, PooledPart):

@@ -120,12 +120,9 @@ class Header:
         lowered = {name.lower(): name for name in reversed(free)}
         parts: dict[str, str] = {}
         for part, usual in _USUAL.items():
-            if part in named:
-                parts[part] = _named(named[part], header, path)
-            else:
-                match = next((lowered[name] for name in usual if name in lowered), None)
-                if match is not None:
-                    parts[part] = match
+            name = named.get(part, next((lowered[one] for one in usual if one in lowered), None))
+            if name is not None:
+                parts[part] = _named(name, header, path)
         for key, name in self.columns.items():
             if name in header or key not in self.optional:
                 parts[key] = _named(name, header, path)
