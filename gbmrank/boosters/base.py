@@ -16,7 +16,7 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gbmrank.boosters.dataset_columns import BoosterColumns
+    from gbmrank.boosters.bindings import BoosterColumns
     from gbmrank.boosters.settings import Parameters, Setting
     from gbmrank.boosters.supervision import Training
 

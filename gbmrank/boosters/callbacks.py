@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.base import Booster
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.lightgbm.booster import LIGHTGBM
 from gbmrank.boosters.supported import booster_of
 from gbmrank.boosters.xgboost.booster import XGBOOST

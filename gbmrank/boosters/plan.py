@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.boosters.base import Booster, Fitted, Job, Part, Report, Target, Trained
+from gbmrank.boosters.base import Booster, Fitted, Job, Part, PooledPart, Report, Target, Trained
 from gbmrank.boosters.settings import (
     Purpose,
     check_count,
@@ -103,12 +103,6 @@ class Engine(Protocol):
     def facts(self, part: Any, name: str, ranks: bool = True) -> Facts:
         """Return facts about a data set; regression needs only some of them."""
 
-    def check_preferences(self, held: tuple[Any, ...], part: Any) -> None:
-        """Raise unless preferences fit the rows and contain something to learn."""
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Any) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Any
     ) -> tuple[Any, dict[str, Any]]:
@@ -155,17 +149,6 @@ class LocalEngine:
             merged_labels(data) if ranks else None,
             part,
         )
-
-    def check_preferences(self, held: tuple[Any, ...], part: Part) -> None:
-        """Raise unless preferences fit the rows and contain an edge."""
-        for own in held:
-            own.check_rows(part.data.groups)
-        if not any(own.n_edges for own in held):
-            raise DataError("there is nothing to learn: the preferences contain no edge")
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Part) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-        booster.check_weights(part.data, params)
 
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Part
@@ -246,7 +229,7 @@ def check_rows(plan: Plan, data: Any, valid: Mapping[str, Any], engine: Engine) 
     """Raise for rows from which nothing can be learned, and for sets that do not fit together."""
     facts = engine.facts(data, TRAINING, plan.ranks)
     if plan.ranks:
-        _check_target(engine, plan.objective, data, facts)
+        _check_target(plan.objective, data, facts)
         _check_sets(facts, {n: engine.facts(p, n) for n, p in valid.items() if p is not data})
 
 
@@ -261,8 +244,8 @@ def run(
     """Train on rows that were checked, with parameters that were checked if they are given."""
     booster = booster_named(plan.backend)
     params = check_plan(plan, bool(valid)) if params is None else params
-    if plan.ranks:
-        engine.check_weights(booster, params, data)
+    if plan.ranks and isinstance(data, Part | PooledPart):
+        booster.check_weights(data.data, params)
     objective, used = engine.callback(plan.objective, params, data)
     job = Job(
         train=data,
@@ -455,11 +438,13 @@ def _check_rounds(plan: Plan, params: Mapping[str, Any], validated: bool) -> Non
         )
 
 
-def _check_target(engine: Engine, target: Target | Native, data: Any, facts: Facts) -> None:
+def _check_target(target: Target | Native, data: Any, facts: Facts) -> None:
     held = () if isinstance(target, Native) else held_preferences(target.template)
-    if held:
-        engine.check_preferences(held, data)
-    elif not facts.learnable:
+    for own in held:  # which clusters do not support
+        own.check_rows(data.data.groups)
+    if held and not any(own.n_edges for own in held):
+        raise DataError("there is nothing to learn: the preferences contain no edge")
+    if not held and not facts.learnable:
         raise DataError(
             f"there is nothing to learn: the labels of {facts.n_rows} samples are equal within "
             "every query; at least one query needs two different labels (qid= defines the queries)"

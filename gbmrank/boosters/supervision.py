@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters import bindings
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.gradients import round_gradients
 from gbmrank.boosters.settings import number_of
 from gbmrank.data.queries import MANY_ROWS

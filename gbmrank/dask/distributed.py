@@ -155,12 +155,6 @@ class DaskEngine:
             merged[0] if merged else None,
         )
 
-    def check_preferences(self, held: tuple[Any, ...], part: Loaded) -> None:
-        """Do nothing: preferences are rejected before."""
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Loaded) -> None:
-        """Do nothing: weights are validated before."""
-
     def callback(
         self, target: Any, params: Mapping[str, Any], part: Loaded
     ) -> tuple[Any, dict[str, Any]]:

@@ -16,7 +16,7 @@ from xgboost import collective
 
 from gbmrank.api import MetricList
 from gbmrank.boosters.base import Job, Monitor, Trained
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.gradients import round_gradients
 from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.training import (

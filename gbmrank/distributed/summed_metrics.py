@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gbmrank.api import Metric, MetricList
 from gbmrank.api.metrics import bound_in_training
 from gbmrank.boosters.base import Booster
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.errors import DataError
 from gbmrank.metrics import AbstractBoundMetric, Ranked
 from gbmrank.metrics.base import weighted_sum

@@ -46,13 +46,6 @@ class TaskEngine:
             merged=next((one.merged for one in every if one.merged is not None), None),
         )
 
-    def check_preferences(self, held: tuple[Any, ...], part: Part) -> None:
-        """Do nothing: preferences are rejected before."""
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Part) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-        booster.check_weights(part.data, params)
-
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Part
     ) -> tuple[Any, dict[str, Any]]:

@@ -6,7 +6,6 @@ For a version in which a name is gone, ``tests/boosters/test_call_stack.py`` fai
 """
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from gbmrank.boosters.supervision import Training
@@ -17,18 +16,17 @@ TRAINING = "lightgbm.engine"  # train, which knows whether the training set is e
 
 def current_training() -> Training | None:
     """Return the Booster that is waiting for a gradient, or None if it is not known."""
-    owners = (frame.f_locals.get("self") for frame in _waiting(UPDATING))
-    found = (one for one in owners if isinstance(one, sys.modules["lightgbm"].Booster))
-    model: Any = next(found, None)
-    if model is None:
+    lgb = sys.modules.get("lightgbm")
+    if lgb is None or not hasattr(sys, "_getframe"):
         return None
-    return Training(
-        model,
-        lambda: model.params,
-        lambda: float(model.feature_importance("split").sum()),
-        lambda: model.train_set.get_field("position") is not None,
-        bool(model.params.get("bagging_by_query")),  # also reset_parameter can set it
-    )
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == UPDATING:
+            model = frame.f_locals.get("self")
+            if isinstance(model, lgb.Booster):
+                return _as_training(model)
+        frame = frame.f_back
+    return None
 
 
 def evaluates_training_set() -> bool:
@@ -36,14 +34,19 @@ def evaluates_training_set() -> bool:
 
     LightGBM reads the argument ``valid_sets`` into this variable and keeps it nowhere else.
     """
-    frame = next(_waiting(TRAINING), None)
-    return frame is not None and frame.f_locals.get("is_valid_contain_train") is True
-
-
-def _waiting(module: str) -> Iterator[Any]:
-    """Yield the frames of a module that wait for this call, the innermost first."""
     frame: Any = sys._getframe(1) if hasattr(sys, "_getframe") else None
     while frame is not None:
-        if frame.f_globals.get("__name__") == module:
-            yield frame
+        if frame.f_globals.get("__name__") == TRAINING:
+            return frame.f_locals.get("is_valid_contain_train") is True
         frame = frame.f_back
+    return False
+
+
+def _as_training(model: Any) -> Training:
+    return Training(
+        model,
+        lambda: model.params,
+        lambda: float(model.feature_importance("split").sum()),
+        lambda: model.train_set.get_field("position") is not None,
+        bool(model.params.get("bagging_by_query")),  # also reset_parameter can set it
+    )

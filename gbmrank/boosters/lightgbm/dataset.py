@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.lightgbm.call_stack import current_training, evaluates_training_set
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.bindings import latest_training
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns, latest_training
 from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
