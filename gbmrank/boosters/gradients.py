@@ -23,6 +23,11 @@ FLOOR_ABSOLUTE = 1e-10
 _log = logging.getLogger("gbmrank")
 
 
+@functools.cache
+def _kernels() -> Any:
+    return compiler.load("scores")
+
+
 def read_scores(preds: npt.NDArray[Any], groups: Groups) -> FloatArray:
     """Validate a booster's scores; never modifies them."""
     scores = np.require(np.asarray(preds).reshape(-1), np.float64, ["C", "W"])
@@ -95,8 +100,7 @@ def training_gradients(
             bound.fill(scores, out, single=True)
     grad, hess = out
     offsets, floors = bound.groups.offsets, (FLOOR_RELATIVE, FLOOR_ABSOLUTE)
-    finish = compiler.load("scores").finish
-    query, raised = finish(grad, hess, offsets, state.tied_curvature, floors)
+    query, raised = _kernels().finish(grad, hess, offsets, state.tied_curvature, floors)
     if query >= 0:
         begin, end = offsets[query : query + 2].tolist()
         row = begin + max(_first_not_finite(grad[begin:end]), _first_not_finite(hess[begin:end]))
