@@ -109,8 +109,7 @@ class Trees:
         values = rows.T[self.paths.feature[here]]
         missing = np.isnan(values)
         left = values <= self.threshold[here, None]
-        tests = np.flatnonzero(self.n_words[here])
-        for split in tests:
+        for split in np.flatnonzero(self.n_words[here]):
             left[split] = self._is_member(values[split], first + int(split)) == self.members_left
         zeros = np.flatnonzero(self.zero_missing[here])
         missing[zeros] |= np.abs(values[zeros]) <= _ZERO

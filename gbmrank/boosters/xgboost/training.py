@@ -346,11 +346,17 @@ def _data_set(
     xgb: Any, job: Job, part: Part | PooledPart, params: Any, what: str, reference: Any = None
 ) -> Any:
     data, whole = part.data, part
+    columns = {
+        "label": data.labels,
+        "weight": _query_weight(data, job.objective) if job.ranks else data.weight,
+        "group": data.groups.sizes if job.ranks else None,
+        "feature_weights": params.get("feature_weights") if reference is None else None,
+    }
     if isinstance(part, PooledPart):
         whole = part.pool.part
         if reference is None and not needs_all_values(params):
             binned = part.pool.data_set(lambda every: _data_set(xgb, job, every, params, what))
-            return _in_batches(xgb, job, part, params, binned)
+            return _in_batches(xgb, part, columns, params, binned)
     width = whole.features.shape[1]
     for name in OF_DATA_SET:
         if params.get(name) is not None and len(params[name]) != width:  # XGBoost takes fewer
@@ -358,24 +364,20 @@ def _data_set(
                 f"{name} has {len(params[name])} entries, but {what} has {width} columns; pass one "
                 "entry per column"
             )
-    columns = {
-        "label": data.labels,
-        "weight": _query_weight(data, job.objective) if job.ranks else data.weight,
-        "group": data.groups.sizes if job.ranks else None,
-        "nthread": params.get("nthread"),
-        "enable_categorical": True,
-        "feature_types": params.get("feature_types"),
-        "feature_weights": params.get("feature_weights") if reference is None else None,
-    }
     features = part.features
     if isinstance(features, RowStore):
         return _of_store(xgb, features, data, columns, params, reference)
+    options = {
+        "nthread": params.get("nthread"),
+        "enable_categorical": True,
+        "feature_types": params.get("feature_types"),
+    }
     with _explaining(xgb, features, what, data.groups.row_order):
         if needs_all_values(params):
-            made = xgb.DMatrix(features, **columns)
+            made = xgb.DMatrix(features, **columns, **options)
         else:
             most, like = params.get("max_bin"), job.bins if reference is None else reference
-            made = xgb.QuantileDMatrix(features, max_bin=most, ref=like, **columns)
+            made = xgb.QuantileDMatrix(features, max_bin=most, ref=like, **columns, **options)
     if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
@@ -407,7 +409,7 @@ def _of_store(
 
     made = xgb.ExtMemQuantileDMatrix(
         repeated(batches, f"{store.path}.xgboost"),
-        nthread=columns["nthread"],
+        nthread=params.get("nthread"),
         max_bin=params.get("max_bin"),
         ref=reference,
     )
@@ -418,7 +420,7 @@ def _of_store(
     return made
 
 
-def _in_batches(xgb: Any, job: Job, part: PooledPart, params: Any, binned: Any) -> Any:
+def _in_batches(xgb: Any, part: PooledPart, columns: Any, params: Any, binned: Any) -> Any:
     """Return some rows of a binned data set; their features are copied in small batches."""
 
     def batches() -> Iterator[Mapping[str, Any]]:
@@ -433,12 +435,7 @@ def _in_batches(xgb: Any, job: Job, part: PooledPart, params: Any, binned: Any) 
         nthread=params.get("nthread"),
         enable_categorical=True,
     )
-    made.set_info(
-        label=part.data.labels,
-        group=part.data.groups.sizes if job.ranks else None,
-        weight=_query_weight(part.data, job.objective) if job.ranks else part.data.weight,
-        feature_weights=params.get("feature_weights"),
-    )
+    made.set_info(**columns)
     keep_rows(made, part.data)
     return made
 
