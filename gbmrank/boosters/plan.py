@@ -139,12 +139,11 @@ class LocalEngine:
                 f"{name} has {rows} rows of features and {data.groups.n_rows} labels; both need "
                 "one entry per row"
             )
-        first = data.groups.spread(data.labels[data.groups.offsets[:-1]])
         return Facts(
             rows,
             int(width),
             data.groups.ids,
-            not np.array_equal(data.labels, first),
+            not is_tied(data.labels, data.groups.sizes),
             np.inf if data.weight is None else float(data.weight.max(initial=0.0)),
             merged_labels(data) if ranks else None,
             part,

@@ -60,7 +60,7 @@ _ROOM = 4  # times the smallest curvature that the leaves of a tree need to be f
 _FEW_LEAVES = 4  # with at most this many leaves, trees hardly split
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**31 - 1
-_MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
+CONSTRAINTS = _MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
 _CATEGORICAL = "categorical_feature"
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, final
@@ -74,7 +74,7 @@ def while_workers_live(client: Any, call: Callable[[], T]) -> T:
         while not training.done():
             if lost := _gone(client, before):
                 break
-            _pause(training, _LOOK)
+            wait([training], _LOOK)
         else:
             lost = _lost_by_failure(client, training, before)
         if not lost:
@@ -110,19 +110,13 @@ def _clean_up(
     now = _workers(client)
     if left := [address for address, one in before.items() if now.get(address) == one]:
         client.restart_workers(left, raise_for_error=False)
-    _pause(training, _GRACE)
+    wait([training], _GRACE)
     if not training.done():  # LightGBM's tasks wait for a lost address
         new = [key for key in list(client.futures) if key not in known]
         names = {key: str(key[0] if isinstance(key, tuple) else key) for key in new}
         mine = [DaskFuture(key, client) for key in new if names[key].startswith(_TASKS)]
         client.cancel([future for future in mine if not future.done()])
-        _pause(training, _GRACE)
-
-
-def _pause(training: "Future[Any]", seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not training.done() and time.monotonic() < deadline:
-        time.sleep(0.02)
+        wait([training], _GRACE)
 
 
 def _gone(client: Any, before: dict[str, str]) -> list[str]:

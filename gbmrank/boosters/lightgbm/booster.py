@@ -18,7 +18,7 @@ from gbmrank.boosters.lightgbm.dataset import (
 from gbmrank.boosters.lightgbm.network import network
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import bins, load_model, merge, train, wrap
-from gbmrank.boosters.settings import robust_settings
+from gbmrank.boosters.settings import CONSTRAINTS, robust_settings
 from gbmrank.types import FloatArray
 
 _ROBUST: Mapping[str, Any] = {
@@ -97,12 +97,7 @@ LIGHTGBM: Final = Booster(
     tuning=_TUNING,
     student=Student(
         {"feature_fraction": 0.8, "min_data_in_leaf": 10},
-        frozenset(
-            (
-                *("num_leaves", "max_depth", "max_bin", "categorical_feature"),
-                *("monotone_constraints", "interaction_constraints"),
-            )
-        ),
+        frozenset(("num_leaves", "max_depth", "max_bin", "categorical_feature", *CONSTRAINTS)),
     ),
     native=("lambdarank", "rank_xendcg"),
     debiased=("lambdarank",),

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from gbmrank.boosters.base import Booster, Peers, Range, Rows, Student, Tuning, plain_name
-from gbmrank.boosters.settings import robust_settings
+from gbmrank.boosters.settings import CONSTRAINTS, robust_settings
 from gbmrank.boosters.xgboost.call_stack import current_training
 from gbmrank.boosters.xgboost.dataset import READS, group_sizes, import_xgboost, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
@@ -131,10 +131,7 @@ XGBOOST: Final = Booster(
     student=Student(
         {"colsample_bytree": 0.8, "min_child_weight": 20.0},  # 10 rows: each has a Hessian of 2
         frozenset(
-            (
-                *("max_depth", "max_leaves", "grow_policy", "max_bin", "feature_types"),
-                *("monotone_constraints", "interaction_constraints"),
-            )
+            ("max_depth", "max_leaves", "grow_policy", "max_bin", "feature_types", *CONSTRAINTS)
         ),
     ),
     native=_RANKING,
