@@ -5,6 +5,7 @@ validated and sorted, and the weights of repeated edges are summed; edges can al
 tables and files.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -306,13 +307,11 @@ def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) ->
             f"{_MOST_EDGES:,}; use objective('linear') or pairwise_disagreement, which need no "
             "list, or sample pairs and pass them to from_edges"
         )
-    winners, losers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for begin, end in zip(groups.offsets[:-1].tolist(), groups.offsets[1:].tolist(), strict=True):
+    ends = [np.zeros((2, 0), np.int64)]
+    for begin, end in itertools.pairwise(groups.offsets.tolist()):
         own = levels[begin:end]
-        better, worse = np.nonzero(own[:, None] > own[None, :])
-        winners.append(better + begin)
-        losers.append(worse + begin)
-    winner, loser = np.concatenate(winners), np.concatenate(losers)
+        ends.append(np.array(np.nonzero(own[:, None] > own[None, :])) + begin)
+    winner, loser = np.concatenate(ends, axis=1)
     weight = levels[winner] - levels[loser] if by_difference else np.ones(len(winner))
     return _merged(winner, loser, weight, groups)
 
