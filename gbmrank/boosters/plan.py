@@ -280,13 +280,12 @@ def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
 def _warn_if_starved(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
     """Warn if a limit on the Hessian that the user set kept trees small or ended the training."""
     known = booster_named(plan.backend).parameters
-    params = known.by_main_names(plan.params)
-    total = None
-    if known.least_curvature[0] in params:
-        total = engine.curvature(plan.objective, data)
-    if total is None or not known.is_tight(known.read(plan.params), total):
-        return
     params, kinds = known.read(plan.params), booster_named(plan.backend).importance_types
+    if known.least_curvature[0] not in params:
+        return
+    total = engine.curvature(plan.objective, data)
+    if total is None or not known.is_tight(params, total):
+        return
     rounds, most = fitted.n_rounds, known.most_leaves(params)
     leaves = 1.0 + fitted.importances("split" if "split" in kinds else "weight").sum() / rounds
     ended = rounds < plan.rounds and plan.early_stopping is None and not plan.callbacks

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -100,9 +100,7 @@ class _Queries:
             self.ids.append(one)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredRows:
+class StoredRows(NamedTuple):
     """Features on disk, with labels, queries and weights in memory."""
 
     features: RowStore
