@@ -206,11 +206,9 @@ def warn(message: str, category: type[GbmrankWarning]) -> None:
 @contextlib.contextmanager
 def waiting_for(what: str) -> Iterator[None]:
     """Log as a warning, thus on standard error, what is checked if it takes many seconds."""
-    line, log = (
-        "gbmrank is still checking %s, after %g s; Ctrl-C stops it",
-        logging.getLogger("gbmrank"),
-    )
-    timer = threading.Timer(_PATIENCE, log.warning, (line, what, _PATIENCE))
+    line = "gbmrank is still checking %s, after %g s; Ctrl-C stops it"
+    log = logging.getLogger("gbmrank").warning
+    timer = threading.Timer(_PATIENCE, log, (line, what, _PATIENCE))
     timer.daemon = True
     timer.start()
     try:

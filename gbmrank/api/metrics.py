@@ -9,9 +9,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from gbmrank.boosters.base import plain_name
-from gbmrank.boosters.bindings import state_of
+from gbmrank.boosters.bindings import BoosterColumns, state_of
 from gbmrank.boosters.callbacks import callable_name, read_call, warn_if_weighted, xgbranker_advice
-from gbmrank.boosters.dataset_columns import BoosterColumns
 from gbmrank.boosters.gradients import read_scores
 from gbmrank.boosters.supported import booster_named, booster_of
 from gbmrank.data.queries import Groups, RankingData, warn_if_forgotten

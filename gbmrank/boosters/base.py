@@ -1,11 +1,11 @@
-"""The ``Booster`` protocol, and the parts of a training: job, monitor, trained model."""
+"""What gbmrank needs of a booster, and the parts of a training: job, monitor, trained model."""
 
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, final
 
 from gbmrank.boosters.trees import Trees
 from gbmrank.data.queries import RankingData
@@ -16,7 +16,7 @@ from gbmrank.objectives import AbstractBound, AbstractObjective
 from gbmrank.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gbmrank.boosters.dataset_columns import BoosterColumns
+    from gbmrank.boosters.bindings import BoosterColumns
     from gbmrank.boosters.settings import Parameters, Setting
     from gbmrank.boosters.supervision import Training
 
@@ -137,9 +137,8 @@ class Job:
         """Return the monitor that records the values of every round."""
         names = list(map(str, self.metrics))
         higher = bool(names) and self.metrics[0].higher_is_better
-        monitor = Monitor(evaluate or self.metrics, names, higher, self.patience, self.on_round)
-        monitor.report = self.report
-        return monitor
+        metrics = evaluate or self.metrics
+        return Monitor(metrics, names, higher, self.patience, self.on_round, self.report)
 
     def check_own(
         self, title: str, model: type, is_callback: Callable[[Any], bool], callbacks: str
@@ -216,6 +215,7 @@ class Trained:
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Monitor:
     """Records the metrics after every round and decides when to stop.
 
@@ -224,23 +224,17 @@ class Monitor:
     done.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[[Any, Any], Sequence[Any]],
-        names: Sequence[str],
-        higher_is_better: bool,
-        patience: int | None = None,
-        on_round: Callable[[int], None] | None = None,
-    ) -> None:
-        self.names = tuple(names)
-        self.history: dict[str, dict[str, list[float]]] = {}
-        self.best_round = -1
-        self.best_value = float("nan")
-        self.report: Report | None = None
-        self._evaluate, self._sign = evaluate, 1.0 if higher_is_better else -1.0
-        self._patience, self._on_round = patience, on_round
-        self._names_of: dict[int, str] = {}
-        self.rounds_done = 0
+    evaluate: Callable[[Any, Any], Sequence[Any]]
+    names: Sequence[str]
+    higher_is_better: bool
+    patience: int | None = None
+    on_round: Callable[[int], None] | None = None
+    report: Report | None = None
+    history: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    best_round: int = -1
+    best_value: float = float("nan")
+    rounds_done: int = 0
+    _names_of: dict[int, str] = field(default_factory=dict)
 
     def watch(self, name: str, data: object) -> None:
         """Set the name under which the values of a data set are recorded."""
@@ -249,7 +243,7 @@ class Monitor:
 
     def __call__(self, scores: Any, data: Any) -> Sequence[Any]:
         """Evaluate as the custom metric of a booster, and record the values."""
-        values = self._evaluate(scores, data)
+        values = self.evaluate(scores, data)
         kept = self.history[self._names_of[id(data)]]
         for name, value in zip(self.names, values, strict=True):
             kept[name].append(float(value[1]))
@@ -259,22 +253,23 @@ class Monitor:
         """Count a round; return whether to stop."""
         if self.history:
             value = next(reversed(self.history.values()))[self.names[0]][-1]
-            if self.best_round < 0 or self._sign * (value - self.best_value) > 0.0:
+            gain = value - self.best_value if self.higher_is_better else self.best_value - value
+            if self.best_round < 0 or gain > 0.0:
                 self.best_round, self.best_value = self.rounds_done, value
         self.rounds_done += 1
-        if self._on_round is not None:
-            self._on_round(self.rounds_done)
+        if self.on_round is not None:
+            self.on_round(self.rounds_done)
         if self.report is not None:
             self.report(self.rounds_done, self.history)
         waited = self.rounds_done - 1 - self.best_round
-        return self._patience is not None and bool(self.history) and waited >= self._patience
+        return self.patience is not None and bool(self.history) and waited >= self.patience
 
 
 class Fitted(Protocol):
     """A trained booster."""
 
-    backend: str
-    reads: Reads
+    backend: ClassVar[str]
+    reads: ClassVar[Reads]
     booster: Any
 
     @property
@@ -374,7 +369,9 @@ class Peers(Protocol):
         """Return the values of all tasks, in the order of their ranks."""
 
 
-class Booster(Protocol):
+@final
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Booster:
     """Everything gbmrank needs of a booster; a new one is a folder and a line in supported.py."""
 
     name: str  # of its package too
@@ -389,69 +386,46 @@ class Booster(Protocol):
     importance_types: tuple[str, ...]
     squared_error: str
     suffixes: tuple[str, ...]
-    first_bytes: bytes
+    first_bytes: bytes  # of a model file, whatever its suffix
     groups_hint: str
-    memory_factor: float
-    weights_on_cluster: bool
+    memory_factor: float  # of a worker on a cluster, in units of its rows
+    weights_on_cluster: bool  # together with queries, for its own objectives
 
-    def columns(self, data: Any) -> "BoosterColumns":
-        """Read a data set."""
+    columns: Callable[[Any], "BoosterColumns"]  # of a data set
+    # Rows per query of a data set, constructed or not; None without queries.
+    group_sizes: Callable[[Any], Any]
 
-    def group_sizes(self, data: Any) -> Any:
-        """Return rows per query of a data set, constructed or not; None without queries."""
+    # The training that is waiting for the gradient of this call, if it is known.
+    training: Callable[[], "Training | None"]
+    # Raises ConfigError for a parameter that breaks custom objectives.
+    check_training: Callable[["Training"], None] = lambda training: None
+    # Prepares a training, in the first call of its objective.
+    start_training: Callable[["Training"], None] = lambda training: None
+    # The objective, as text, that the current training ignores.
+    ignored_objective: Callable[[], str | None] = lambda: None
 
-    def training(self) -> "Training | None":
-        """Return the training that is waiting for the gradient of this call, or None."""
+    # The name under which the booster shows a metric, and the value in the form it expects of a
+    # callback: (text, higher_is_better) and (text, value, higher_is_better).
+    metric_name: Callable[[str, bool], str]
+    report: Callable[[str, float, bool], tuple[Any, ...]]
 
-    def check_training(self, training: "Training") -> None:
-        """Raise ConfigError for a parameter that breaks custom objectives."""
+    # Parameters that a custom objective needs; the argument is whether it is shift invariant.
+    settings: "Callable[[bool], tuple[Setting, ...]]"
+    # Tree parameters that rarely overfit, for a mean Hessian per row.
+    robust: "Callable[[float | None], tuple[Setting, ...]]"
+    # Raises WeightError for weights that the booster cannot use with these parameters.
+    check_weights: Callable[[RankingData, Mapping[str, Any]], None] = lambda data, params: None
+    # The message for a category of (column, table) that training did not have; None: it may come.
+    unseen_message: Callable[[Any, str, str], str | None] = lambda column, what, category: None
 
-    def start_training(self, training: "Training") -> None:
-        """Prepare a training, in the first call of its objective."""
-
-    def ignored_objective(self) -> str | None:
-        """Return the objective, as text, that the current training ignores, or None."""
-
-    def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return the name under which the booster shows a metric."""
-
-    def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
-        """Return the value of a metric in the form the booster expects of a callback."""
-
-    def settings(self, shift_invariant: bool) -> "tuple[Setting, ...]":
-        """Return the parameters that a custom objective needs."""
-
-    def robust(self, curvature: float | None) -> "tuple[Setting, ...]":
-        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
-
-    def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-
-    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return the message for a category that training did not have, or None if allowed."""
-
-    def train(self, job: Job) -> Trained:
-        """Train on this machine."""
-
-    def network(self, peers: Peers) -> AbstractContextManager[dict[str, Any]]:
-        """Connect this task with the others; the value is parameters for :meth:`train`."""
-
-    def bins(self, job: Job, part: Part) -> Any:
-        """Return a data set of these rows, from whose bins a training can start."""
-
-    def load(self, data: bytes, path: str) -> tuple[Fitted, str | None]:
-        """Read a model file and the text it was stamped with, if any; ``path`` is for messages."""
-
-    def wrap(self, model: Any) -> Fitted | None:
-        """Return a model that was trained without gbmrank, with the rounds it predicts with.
-
-        None unless it is one of this booster, or of its scikit-learn interface.
-        """
-
-    def merge(
-        self, models: Sequence[Any], factors: Sequence[float], shares: Sequence[float]
-    ) -> Fitted:
-        """Merge models into one whose score is the weighted sum of their scores.
-
-        ``shares`` are the shares of the models in the summed gain of all splits.
-        """
+    train: Callable[[Job], Trained]  # on this machine
+    # Connects this task with the others; the value is parameters for ``train``.
+    network: Callable[[Peers], AbstractContextManager[dict[str, Any]]]
+    bins: Callable[[Job, Part], Any]  # a data set, from whose bins a training can start
+    # Reads a model file and the text it was stamped with, if any; the path is for messages.
+    load: Callable[[bytes, str], tuple[Fitted, str | None]]
+    # A model that was trained without gbmrank, with the rounds it predicts with; None unless it is
+    # one of this booster, or of its scikit-learn interface.
+    wrap: Callable[[Any], Fitted | None]
+    # The sum of models, weighted by factors; shares are those in the summed gain of all splits.
+    merge: Callable[[Sequence[Any], Sequence[float], Sequence[float]], Fitted]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.base import Booster
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.lightgbm.booster import LIGHTGBM
 from gbmrank.boosters.supported import booster_of
 from gbmrank.boosters.xgboost.booster import XGBOOST
@@ -30,8 +30,7 @@ def read_call(
     scikit-learn interface, which keeps the array of labels alive. With ``preferences`` labels may
     be missing.
     """
-    booster = booster_of(b)
-    if booster is not None:
+    if (booster := booster_of(b)) is not None:
         columns, scores = booster.columns(b), a if type(a) is np.ndarray else _on_host(a)
     else:
         labels, scores = _on_host(a), _on_host(b)
@@ -99,8 +98,7 @@ def _on_host(values: Any) -> Any:
     if getattr(values, "__cuda_array_interface__", None) is None:
         return values
     for name in ("get", "copy_to_host"):
-        copy = getattr(values, name, None)
-        if copy is not None:
+        if (copy := getattr(values, name, None)) is not None:
             return np.asarray(copy())
     raise DataError(
         f"the booster passes a {type(values).__name__} on a GPU, but gbmrank computes on the CPU "

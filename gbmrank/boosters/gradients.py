@@ -9,8 +9,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.boosters.bindings import DataSetState, state_of
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns, DataSetState, state_of
 from gbmrank.data.queries import Groups
 from gbmrank.errors import DataError, NumericError
 from gbmrank.kernels.jit import compiler, threads

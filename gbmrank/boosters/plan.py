@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.boosters.base import Booster, Fitted, Job, Part, Report, Target, Trained
+from gbmrank.boosters.base import Booster, Fitted, Job, Part, PooledPart, Report, Target, Trained
 from gbmrank.boosters.settings import (
     Purpose,
     check_count,
@@ -103,12 +103,6 @@ class Engine(Protocol):
     def facts(self, part: Any, name: str, ranks: bool = True) -> Facts:
         """Return facts about a data set; regression needs only some of them."""
 
-    def check_preferences(self, held: tuple[Any, ...], part: Any) -> None:
-        """Raise unless preferences fit the rows and contain something to learn."""
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Any) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Any
     ) -> tuple[Any, dict[str, Any]]:
@@ -145,27 +139,15 @@ class LocalEngine:
                 f"{name} has {rows} rows of features and {data.groups.n_rows} labels; both need "
                 "one entry per row"
             )
-        first = data.groups.spread(data.labels[data.groups.offsets[:-1]])
         return Facts(
             rows,
             int(width),
             data.groups.ids,
-            not np.array_equal(data.labels, first),
+            not is_tied(data.labels, data.groups.sizes),
             np.inf if data.weight is None else float(data.weight.max(initial=0.0)),
             merged_labels(data) if ranks else None,
             part,
         )
-
-    def check_preferences(self, held: tuple[Any, ...], part: Part) -> None:
-        """Raise unless preferences fit the rows and contain an edge."""
-        for own in held:
-            own.check_rows(part.data.groups)
-        if not any(own.n_edges for own in held):
-            raise DataError("there is nothing to learn: the preferences contain no edge")
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Part) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-        booster.check_weights(part.data, params)
 
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Part
@@ -190,9 +172,11 @@ class LocalEngine:
         groups = part.data.groups
         few = max(1, int(np.searchsorted(groups.offsets, _FIRST_LOOK, side="right")) - 1)
         head = Groups(groups.offsets[: few + 1])
-        if not _tied(fitted.scores(take_rows(part.features, np.arange(head.n_rows))), head):
-            return False
-        return few == groups.n_queries or _tied(fitted.scores(part.features), groups)
+        first = fitted.scores(take_rows(part.features, np.arange(head.n_rows)))
+        tied = is_tied(first, head.sizes)
+        if few == groups.n_queries or not tied:
+            return tied
+        return is_tied(fitted.scores(part.features), groups.sizes)
 
     def curvature(self, target: Target | Native, part: Part) -> float | None:
         """Return the summed Hessian of the first round; None for the booster's own objectives."""
@@ -233,7 +217,7 @@ def train(
     """
     valid, engine = valid or {}, engine or LocalEngine()
     # Options before rows: facts about rows cost a pass over them, on a cluster a computation.
-    params = _checked_params(plan, booster_named(plan.backend), bool(valid))
+    params = check_plan(plan, bool(valid))
     check_rows(plan, data, valid, engine)
     trained = run(plan, data, valid, on_round, engine, params)
     warn_if_tied(plan, trained.fitted, data, engine)
@@ -244,7 +228,7 @@ def check_rows(plan: Plan, data: Any, valid: Mapping[str, Any], engine: Engine) 
     """Raise for rows from which nothing can be learned, and for sets that do not fit together."""
     facts = engine.facts(data, TRAINING, plan.ranks)
     if plan.ranks:
-        _check_target(engine, plan.objective, data, facts)
+        _check_target(plan.objective, data, facts)
         _check_sets(facts, {n: engine.facts(p, n) for n, p in valid.items() if p is not data})
 
 
@@ -258,10 +242,9 @@ def run(
 ) -> Trained:
     """Train on rows that were checked, with parameters that were checked if they are given."""
     booster = booster_named(plan.backend)
-    if params is None:
-        params = _checked_params(plan, booster, bool(valid))
-    if plan.ranks:
-        engine.check_weights(booster, params, data)
+    params = check_plan(plan, bool(valid)) if params is None else params
+    if plan.ranks and isinstance(data, Part | PooledPart):
+        booster.check_weights(data.data, params)
     objective, used = engine.callback(plan.objective, params, data)
     job = Job(
         train=data,
@@ -286,7 +269,7 @@ def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
     """Warn if no tree separates the rows of a query, and say why."""
     if engine.all_tied(fitted, data):
         booster, target = booster_named(plan.backend), plan.objective
-        params, n_rows = _checked_params(plan, booster, True), engine.facts(data, TRAINING).n_rows
+        params, n_rows = check_plan(plan), engine.facts(data, TRAINING).n_rows
         cause = booster.parameters.likely_cause(params, n_rows, engine.curvature(target, data))
         message = f"{target}: all scores of every query are tied after training; {cause}"
         warn(message, NoProgressWarning)
@@ -297,13 +280,12 @@ def warn_if_tied(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
 def _warn_if_starved(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> None:
     """Warn if a limit on the Hessian that the user set kept trees small or ended the training."""
     known = booster_named(plan.backend).parameters
-    params = known.by_main_names(plan.params)
-    total = None
-    if known.least_curvature[0] in params:
-        total = engine.curvature(plan.objective, data)
-    if total is None or not known.is_tight(known.read(plan.params), total):
-        return
     params, kinds = known.read(plan.params), booster_named(plan.backend).importance_types
+    if known.least_curvature[0] not in params:
+        return
+    total = engine.curvature(plan.objective, data)
+    if total is None or not known.is_tight(params, total):
+        return
     rounds, most = fitted.n_rounds, known.most_leaves(params)
     leaves = 1.0 + fitted.importances("split" if "split" in kinds else "weight").sum() / rounds
     ended = rounds < plan.rounds and plan.early_stopping is None and not plan.callbacks
@@ -316,20 +298,20 @@ def _warn_if_starved(plan: Plan, fitted: Fitted, data: Any, engine: Engine) -> N
         )
 
 
+def is_tied(scores: npt.NDArray[Any], sizes: npt.NDArray[np.int64]) -> bool:
+    """Whether the scores of every query are all equal."""
+    starts = np.cumsum(sizes) - sizes
+    return bool(np.all(scores == np.repeat(scores[starts], sizes)))
+
+
 def squared_deviations(scores: FloatArray, sizes: npt.NDArray[np.int64]) -> float:
     """Return the sum of squared differences of scores from the mean of their query.
 
     >>> squared_deviations(np.array([1.0, 3.0, 8.0]), np.array([2, 1]))
     2.0
     """
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    means = np.add.reduceat(scores, starts) / sizes
+    means = np.add.reduceat(scores, np.cumsum(sizes) - sizes) / sizes
     return float(((scores - np.repeat(means, sizes)) ** 2).sum())
-
-
-def check_plan(plan: Plan, validated: bool = True) -> None:
-    """Raise ConfigError for options that :func:`train` would reject for any data."""
-    _checked_params(plan, booster_named(plan.backend), validated)
 
 
 def native_lists(*backends: str) -> str:
@@ -368,8 +350,9 @@ def merged_labels(data: RankingData) -> tuple[float, float, float] | None:
     return len(merged) / np.count_nonzero(differ), float(labels[at]), float(labels[at + 1])
 
 
-def _checked_params(plan: Plan, booster: Booster, validated: bool) -> dict[str, Any]:
-    """Validate and return the parameters of the booster."""
+def check_plan(plan: Plan, validated: bool = True) -> dict[str, Any]:
+    """Return the parameters of the booster; raise ConfigError for options wrong for any data."""
+    booster = booster_named(plan.backend)
     target, known = plan.objective, booster.parameters
     # First of all checks, as those after it look for main names.
     given = known.by_main_names(plan.params)
@@ -429,8 +412,7 @@ def _check_native(target: Native, booster: Booster) -> None:
             f"{target} is an objective of {owner}, but backend={booster.name!r}; "
             f"{native_lists(booster.name)}"
         )
-    near = near_native(target.name, cutoff=0.8)
-    if near is not None:
+    if (near := near_native(target.name, cutoff=0.8)) is not None:
         raise UnknownNameError(
             f"{booster.name} has no objective {str(target)!r}; did you mean {near}? "
             f"{native_lists()}"
@@ -447,19 +429,20 @@ def _check_rounds(plan: Plan, params: Mapping[str, Any], validated: bool) -> Non
         raise ConfigError(
             f"early stopping needs a validation set; pass {called('valid', 'valid=')}"
         )
-    obstacle = truncation_obstacle(params)
-    if obstacle is not None:
+    if (obstacle := truncation_obstacle(params)) is not None:
         raise ConfigError(
             f"early stopping does not work with {obstacle}: later rounds change earlier trees, so "
             "the model cannot be truncated after its best round; leave out one of the two"
         )
 
 
-def _check_target(engine: Engine, target: Target | Native, data: Any, facts: Facts) -> None:
+def _check_target(target: Target | Native, data: Any, facts: Facts) -> None:
     held = () if isinstance(target, Native) else held_preferences(target.template)
-    if held:
-        engine.check_preferences(held, data)
-    elif not facts.learnable:
+    for own in held:  # which clusters do not support
+        own.check_rows(data.data.groups)
+    if held and not any(own.n_edges for own in held):
+        raise DataError("there is nothing to learn: the preferences contain no edge")
+    if not held and not facts.learnable:
         raise DataError(
             f"there is nothing to learn: the labels of {facts.n_rows} samples are equal within "
             "every query; at least one query needs two different labels (qid= defines the queries)"
@@ -510,7 +493,3 @@ def _same_queries(train: Facts, other: Facts) -> list[Any]:
     seen = SeenQueries(train.part.features, train.part.data.groups)
     found = seen.shared(other.part.features, other.part.data.groups).known
     return both if found.sum() == len(both) else [one.item() for one in other.ids[found]]
-
-
-def _tied(scores: FloatArray, groups: Groups) -> bool:
-    return bool(np.all(scores == groups.spread(scores[groups.offsets[:-1]])))

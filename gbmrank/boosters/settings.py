@@ -60,7 +60,7 @@ _ROOM = 4  # times the smallest curvature that the leaves of a tree need to be f
 _FEW_LEAVES = 4  # with at most this many leaves, trees hardly split
 _MOST_THREADS = 1024
 _LARGEST_SEED = 2**31 - 1
-_MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
+CONSTRAINTS = _MONOTONE, _TOGETHER = "monotone_constraints", "interaction_constraints"
 _CATEGORICAL = "categorical_feature"
 
 
@@ -495,8 +495,7 @@ def _signs(given: Any, columns: Schema, what: str) -> tuple[int, ...]:
             f"{_MONOTONE} has {len(made)} entries, but {what} has {columns.count} columns; pass "
             "one entry per column, 0 for unconstrained ones, or a dict by name"
         )
-    wrong = next((sign for sign in made if sign not in (-1, 0, 1)), None)
-    if wrong is not None:
+    if (wrong := next((sign for sign in made if sign not in (-1, 0, 1)), None)) is not None:
         raise ConfigError(
             f"{_MONOTONE} contains {wrong!r}; an entry must be 1 (increasing), -1 (decreasing) or "
             "0 (unconstrained)"

@@ -8,13 +8,14 @@ another thread, is neither checked nor warned about; the gradient is the same.
 
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters import bindings
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.gradients import round_gradients
 from gbmrank.boosters.settings import number_of
 from gbmrank.data.queries import MANY_ROWS
@@ -36,14 +37,13 @@ class Training(NamedTuple):
     changeable: bool = False  # whether parameters may have become wrong since the first round
 
 
+@dataclass(slots=True, eq=False)
 class _Progress:
     """How far a training has come: calls of its objective, and splits before the first one."""
 
-    __slots__ = ("calls", "ends_below", "splits")
-
-    def __init__(self, splits: float) -> None:
-        self.calls, self.splits = 0, splits
-        self.ends_below = 0.0  # a sum of Hessians with which no tree can split, if it may come
+    splits: float
+    calls: int = 0
+    ends_below: float = 0.0  # a sum of Hessians with which no tree can split, if it may come
 
 
 _progress: "weakref.WeakKeyDictionary[Any, _Progress]" = weakref.WeakKeyDictionary()

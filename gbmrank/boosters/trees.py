@@ -55,8 +55,8 @@ class Trees:
     @classmethod
     def of(cls, trees: Sequence[Tree], members_left: bool) -> "Trees":
         """Join the trees of a model."""
-        splits = _starts([len(tree.feature) for tree in trees])
-        leaves = _starts([len(tree.values) for tree in trees])
+        splits = np.cumsum([0, *(len(tree.feature) for tree in trees)], dtype=np.int64)
+        leaves = np.cumsum([0, *(len(tree.values) for tree in trees)], dtype=np.int64)
         above, from_left = np.full(splits[-1], -1), np.zeros(splits[-1], np.bool_)
         leaf_above, leaf_from_left = np.full(leaves[-1], -1), np.zeros(leaves[-1], np.bool_)
         n_words, words = np.zeros(splits[-1], np.int64), [np.zeros(0, np.uint32)]
@@ -109,8 +109,7 @@ class Trees:
         values = rows.T[self.paths.feature[here]]
         missing = np.isnan(values)
         left = values <= self.threshold[here, None]
-        tests = np.flatnonzero(self.n_words[here])
-        for split in tests:
+        for split in np.flatnonzero(self.n_words[here]):
             left[split] = self._is_member(values[split], first + int(split)) == self.members_left
         zeros = np.flatnonzero(self.zero_missing[here])
         missing[zeros] |= np.abs(values[zeros]) <= _ZERO
@@ -122,10 +121,6 @@ class Trees:
         codes = np.where(known, values, 0.0).astype(np.int64)
         words = self.words[self.first_word[split] + codes // _WORD].astype(np.int64)
         return np.asarray(known & ((words >> (codes % _WORD)) & 1 > 0))
-
-
-def _starts(sizes: Sequence[int]) -> IntArray:
-    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:

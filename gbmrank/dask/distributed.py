@@ -11,7 +11,7 @@ import numpy as np
 
 from gbmrank.api.training_plans import training_plan
 from gbmrank.boosters.base import Booster, Fitted, Job, Trained
-from gbmrank.boosters.plan import Facts, Native, check_plan, squared_deviations
+from gbmrank.boosters.plan import Facts, Native, check_plan, is_tied, squared_deviations
 from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
 from gbmrank.dask.partitions import Table
@@ -155,12 +155,6 @@ class DaskEngine:
             merged[0] if merged else None,
         )
 
-    def check_preferences(self, held: tuple[Any, ...], part: Loaded) -> None:
-        """Do nothing: preferences are rejected before."""
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Loaded) -> None:
-        """Do nothing: weights are validated before."""
-
     def callback(
         self, target: Any, params: Mapping[str, Any], part: Loaded
     ) -> tuple[Any, dict[str, Any]]:
@@ -177,8 +171,7 @@ class DaskEngine:
                 f"backend={booster.name} on Dask needs {booster.name} ({error}): "
                 f"pip install 'gbmrank[{booster.name},dask]'"
             ) from error
-        trained: Trained = while_workers_live(self._client, lambda: module.train(self._client, job))
-        return trained
+        return while_workers_live(self._client, lambda: module.train(self._client, job))
 
     def all_tied(self, fitted: Fitted, part: Loaded) -> bool:
         """Whether the scores of every query are all equal."""
@@ -205,9 +198,7 @@ class DaskEngine:
 
 def _part_tied(part: Prepared, parcel: Parcel) -> bool:
     limit_threads()
-    scores = parcel.open().scores(part.features)
-    starts = np.concatenate([[0], np.cumsum(part.sizes)[:-1]])
-    return bool(np.all(scores == np.repeat(scores[starts], part.sizes)))
+    return is_tied(parcel.open().scores(part.features), part.sizes)
 
 
 def _part_deviations(part: Prepared, parcel: Parcel) -> float:

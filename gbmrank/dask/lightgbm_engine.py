@@ -36,9 +36,7 @@ class _Objective:
         self, labels: Any, scores: Any, weight: Any, group: Any
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         limit_threads()
-        made: tuple[npt.NDArray[Any], npt.NDArray[Any]]
-        made = self.parcel.open()["objective"](labels, scores, weight, group)
-        return made
+        return self.parcel.open()["objective"](labels, scores, weight, group)
 
     def __deepcopy__(self, memo: Any) -> "_Objective":
         return self
@@ -89,8 +87,7 @@ def _check_categories(client: Any, loaded: Loaded) -> None:
         for worker in places[part.key]:
             held[worker].append(summary.blank)
     for blanks in held.values():
-        missing = sorted(frozenset.intersection(*blanks))
-        if missing:
+        if missing := sorted(frozenset.intersection(*blanks)):
             raise DataError(
                 f"the column {loaded.outline.columns[missing[0]]!r} of {loaded.table.name} holds "
                 "categories, and on one of the workers they are missing in all rows, which may "

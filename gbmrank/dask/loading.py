@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.boosters.base import Booster
-from gbmrank.boosters.plan import merged_labels
+from gbmrank.boosters.plan import is_tied, merged_labels
 from gbmrank.dask.partitions import Table, array_of, check_whole, features_of, row_chunks
 from gbmrank.data.queries import Groups, RankingData
 from gbmrank.data.schema import (
@@ -47,41 +47,38 @@ class Limit(NamedTuple):
             )
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """One partition in query order; labels and weights are float32, as both boosters keep them.
+class Summary(NamedTuple):
+    """Facts about a partition that are sent to the client; the defaults are those without rows.
 
     ``outline`` has the columns as the user gave them, without rows; ``largest_weight`` is taken
     before the conversion to float32, and ``merged`` are labels that float32 makes equal.
     """
 
+    n_rows: int = 0
+    n_bytes: int = 0
+    ids: npt.NDArray[Any] = np.empty(0)
+    informative: bool = False  # whether the labels of some query differ
+    outline: Any = None
+    blank: frozenset[int] = frozenset()  # columns of categories without any
+    largest_weight: float = 0.0
+    merged: tuple[float, float, float] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """One partition in query order; labels and weights are float32, as both boosters keep them."""
+
     features: Any
     labels: npt.NDArray[np.float32]
     sizes: npt.NDArray[np.int64]
     weight: npt.NDArray[np.float32] | None
-    ids: npt.NDArray[Any]
-    outline: Any
-    largest_weight: float = np.inf
-    merged: tuple[float, float, float] | None = None
+    summary: Summary
 
     def to_data(self) -> RankingData:
         """Return labels, queries and weights."""
         groups = Groups.from_sizes(self.sizes, len(self.labels))
         return RankingData.from_arrays(self.labels, group=groups, weight=self.weight)
-
-
-class Summary(NamedTuple):
-    """Facts about a partition that are sent to the client."""
-
-    n_rows: int
-    n_bytes: int
-    ids: npt.NDArray[Any]
-    informative: int
-    outline: Any
-    blank: frozenset[int]  # columns of categories without any
-    largest_weight: float
-    merged: tuple[float, float, float] | None
 
 
 def prepare(
@@ -100,8 +97,8 @@ def prepare(
             "all columns need the same rows in the same partitions"
         )
     if not n_rows:
-        nothing = np.empty(0, np.float32)
-        return Prepared(features, nothing, np.empty(0, np.int64), None, np.empty(0), None)
+        nothing = np.empty(0, np.float32), np.empty(0, np.int64)
+        return Prepared(features, *nothing, None, Summary())
     table = read_table(features, where)
     if limit is not None:
         limit.check(_size_of(table), where)
@@ -110,19 +107,20 @@ def prepare(
         data = RankingData.from_arrays(labels, qid=qid, weight=weight)
     except GbmrankError as error:
         raise type(error)(f"{where}: {error}") from error
-    single = None if data.weight is None else data.weight.astype(np.float32)
-    ids = groups.ids if groups.ids is not None else np.empty(0)
-    order, named = groups.row_order, renamed(table)
-    return Prepared(
-        named if order is None else take_rows(named, order),
-        data.labels.astype(np.float32),
-        groups.sizes,
-        single,
-        ids,
+    named, single = renamed(table), data.labels.astype(np.float32)
+    arranged = named if groups.row_order is None else take_rows(named, groups.row_order)
+    summary = Summary(
+        n_rows,
+        _size_of(arranged),
+        np.empty(0) if groups.ids is None else groups.ids,
+        not is_tied(single, groups.sizes),
         outline_of(table),
+        blank_columns(table),
         np.inf if data.weight is None else float(data.weight.max()),
         merged_labels(data),
     )
+    weights = None if data.weight is None else data.weight.astype(np.float32)
+    return Prepared(arranged, single, groups.sizes, weights, summary)
 
 
 def conform(part: Prepared, outline: Any) -> Prepared:
@@ -132,16 +130,7 @@ def conform(part: Prepared, outline: Any) -> Prepared:
 
 def summary_of(part: Prepared) -> Summary:
     """Return the summary of a partition; runs on a worker."""
-    if not len(part.labels):
-        return Summary(0, 0, part.ids, 0, part.outline, frozenset(), 0.0, None)
-    offsets = np.concatenate([[0], np.cumsum(part.sizes)])[:-1]
-    highest = np.maximum.reduceat(part.labels, offsets)
-    lowest = np.minimum.reduceat(part.labels, offsets)
-    size = _size_of(part.features)
-    informative = int((highest > lowest).sum())
-    blank = blank_columns(part.features)
-    known = (part.outline, blank, part.largest_weight, part.merged)
-    return Summary(len(part.labels), size, part.ids, informative, *known)
+    return part.summary
 
 
 def column_of(part: Prepared, name: str, first_code: int = 0) -> Any:
@@ -211,8 +200,12 @@ def load(
     """
     sizes = [n for n in client.run(_memory_limit).values() if n]
     limit = Limit(float(min(sizes)), factor) if sizes else None
-    if limit is not None:
-        _check_known_sizes(table, limit)
+    rows = row_chunks(table.features)
+    # A block that is too large is rejected before anything is computed.
+    if limit is not None and rows is not None and isinstance(table.features._meta, np.ndarray):
+        width = table.features.shape[1] * table.features.dtype.itemsize
+        for number, n in enumerate(rows):
+            limit.check(n * width, f"{table.name}, partition {number}")
     task = dask.delayed(prepare, pure=False)
     tasks = [task(part, i, table.name, limit) for i, part in enumerate(table.parts())]
     futures = client.compute(tasks)
@@ -281,16 +274,6 @@ def _spread(
     ]
     client.gather(client.map(_nothing, made, pure=False))
     return made
-
-
-def _check_known_sizes(table: Table, limit: Limit) -> None:
-    """Reject a block that is too large before anything is computed."""
-    rows = row_chunks(table.features)
-    if rows is None or not isinstance(table.features._meta, np.ndarray):
-        return
-    width = table.features.shape[1] * table.features.dtype.itemsize
-    for number, n in enumerate(rows):
-        limit.check(n * width, f"{table.name}, partition {number}")
 
 
 def _memory_limit(dask_worker: Any) -> Any:

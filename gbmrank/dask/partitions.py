@@ -96,20 +96,20 @@ def row_chunks(collection: Any) -> tuple[int, ...] | None:
     return None if any(math.isnan(n) for n in rows) else tuple(int(n) for n in rows)
 
 
-def array_of(parts: Sequence[Any], rows: Sequence[int], dtype: Any) -> Any:
-    """Make one dask array of delayed columns with known lengths."""
-    return da.concatenate(
-        [da.from_delayed(part, (n,), dtype) for part, n in zip(parts, rows, strict=True)]
-    )
+def array_of(
+    parts: Sequence[Any], rows: Sequence[float], dtype: Any, rest: tuple[int, ...] = ()
+) -> Any:
+    """Make one dask array of delayed arrays; their numbers of rows are NaN if unknown."""
+    pairs = zip(parts, rows, strict=True)
+    made = [da.from_delayed(part, (n, *rest), dtype) for part, n in pairs]
+    return da.concatenate(made, allow_unknown_chunksizes=True)
 
 
 def features_of(like: Any, parts: Sequence[Any], rows: Sequence[int]) -> Any:
     """Make one collection of delayed tables, with the columns of another table."""
     if isinstance(like, pd.DataFrame):
         return dd.from_delayed(list(parts), meta=like, verify_meta=False)
-    rest, dtype = like.shape[1:], like.dtype
-    made = [da.from_delayed(p, (n, *rest), dtype) for p, n in zip(parts, rows, strict=True)]
-    return da.concatenate(made)
+    return array_of(parts, rows, like.dtype, like.shape[1:])
 
 
 def _kind(value: Any) -> str:
@@ -260,9 +260,7 @@ class _Plan:
         return array_of(made, rows, column.dtype)
 
 
-def _numbered(
-    ids: Sequence[npt.NDArray[Any]],
-) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
+def _numbered(ids: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], IntArray, IntArray]:
     """Return all ids, and the partition and number of the id of each entry."""
     filled = [one for one in ids if len(one)] or [np.empty(0, np.int64)]
     known, query = np.unique(np.concatenate(filled), return_inverse=True)

@@ -16,7 +16,7 @@ from gbmrank.api import MetricList
 from gbmrank.boosters.base import Fitted, Member
 from gbmrank.boosters.supported import booster_named
 from gbmrank.dask.loading import Loaded, Prepared, load
-from gbmrank.dask.partitions import Table, blocks, is_frame
+from gbmrank.dask.partitions import Table, array_of, blocks, is_frame
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.schema import Schema
 from gbmrank.distributed.summed_metrics import means, totals
@@ -116,8 +116,7 @@ def predict(trained: DaskTrained, features: Any) -> Any:
         parts = features.to_delayed()
         rows = (np.nan,) * len(parts)
     scored = [dask.delayed(_scores)(model, part, i) for i, part in enumerate(parts)]
-    made = [da.from_delayed(s, (n,), np.float64) for s, n in zip(scored, rows, strict=True)]
-    return da.concatenate(made, allow_unknown_chunksizes=True)
+    return array_of(scored, rows, np.float64)
 
 
 def _scores(trained: DaskTrained, features: Any, number: int) -> FloatArray:

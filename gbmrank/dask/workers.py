@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, final
@@ -72,10 +72,9 @@ def while_workers_live(client: Any, call: Callable[[], T]) -> T:
     try:
         training = pool.submit(inside)
         while not training.done():
-            lost = _gone(client, before)
-            if lost:
+            if lost := _gone(client, before):
                 break
-            _pause(training, _LOOK)
+            wait([training], _LOOK)
         else:
             lost = _lost_by_failure(client, training, before)
         if not lost:
@@ -109,22 +108,15 @@ def _clean_up(
 ) -> None:
     """Restart the remaining workers, and cancel tasks that wait for the lost one."""
     now = _workers(client)
-    left = [address for address, one in before.items() if now.get(address) == one]
-    if left:
+    if left := [address for address, one in before.items() if now.get(address) == one]:
         client.restart_workers(left, raise_for_error=False)
-    _pause(training, _GRACE)
+    wait([training], _GRACE)
     if not training.done():  # LightGBM's tasks wait for a lost address
         new = [key for key in list(client.futures) if key not in known]
         names = {key: str(key[0] if isinstance(key, tuple) else key) for key in new}
         mine = [DaskFuture(key, client) for key in new if names[key].startswith(_TASKS)]
         client.cancel([future for future in mine if not future.done()])
-        _pause(training, _GRACE)
-
-
-def _pause(training: "Future[Any]", seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not training.done() and time.monotonic() < deadline:
-        time.sleep(0.02)
+        wait([training], _GRACE)
 
 
 def _gone(client: Any, before: dict[str, str]) -> list[str]:
@@ -134,8 +126,7 @@ def _gone(client: Any, before: dict[str, str]) -> list[str]:
 
 def _workers(client: Any) -> dict[str, str]:
     """Return the identity of each worker process by its address."""
-    found: dict[str, str] = client.run_on_scheduler(_identities)
-    return found
+    return client.run_on_scheduler(_identities)
 
 
 def _identities(dask_scheduler: Any) -> dict[str, str]:

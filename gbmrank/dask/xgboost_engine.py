@@ -16,7 +16,7 @@ from xgboost import collective
 
 from gbmrank.api import MetricList
 from gbmrank.boosters.base import Job, Monitor, Trained
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.gradients import round_gradients
 from gbmrank.boosters.xgboost.booster import XGBOOST
 from gbmrank.boosters.xgboost.training import (
@@ -29,7 +29,7 @@ from gbmrank.dask.loading import Loaded, Prepared
 from gbmrank.dask.workers import Parcel, limit_threads
 from gbmrank.data.schema import safe_names
 from gbmrank.data.tables import categorical_columns, column_names, first_infinite
-from gbmrank.distributed.summed_metrics import values_in_training
+from gbmrank.distributed.summed_metrics import report_in_training
 from gbmrank.errors import DataError, GbmrankError
 
 _CARRIER = "label_lower_bound"
@@ -63,7 +63,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
     def __init__(self, parcel: Parcel, sets: tuple[str, ...], patience: int | None) -> None:
         super().__init__()
         self.parcel, self.sets, self.patience = parcel, sets, patience
-        self.monitor: Monitor | None = None
+        self.monitor: Any = None  # a Monitor while it trains
         self.seen: list[Any] = []
 
     def before_training(self, model: Any) -> Any:
@@ -80,8 +80,6 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
     def metric(self, preds: Any, data: Any) -> Any:
         """Evaluate one data set after the other."""
-        if self.monitor is None:
-            raise GbmrankError("XGBoost asked for a metric before the training began")
         if not any(data is one for one in self.seen):
             self.monitor.watch(self.sets[len(self.seen)], data)
             self.seen.append(data)
@@ -89,16 +87,15 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Count a round; return whether to stop."""
-        return self.monitor is not None and self.monitor.end_round()
+        return bool(self.monitor.end_round())
 
     def after_training(self, model: Any) -> Any:
         """Store the unrounded history and the best round of every worker in the model."""
-        if self.monitor is not None:
-            best = np.zeros(collective.get_world_size())
-            best[collective.get_rank()] = self.monitor.best_round
-            rounds = collective.allreduce(best, collective.Op.SUM).astype(int).tolist()
-            kept = {"history": self.monitor.history, "best_rounds": rounds}
-            model.set_attr(**{_HISTORY: json.dumps(kept)})
+        best = np.zeros(collective.get_world_size())
+        best[collective.get_rank()] = self.monitor.best_round
+        rounds = collective.allreduce(best, collective.Op.SUM).astype(int).tolist()
+        kept = {"history": self.monitor.history, "best_rounds": rounds}
+        model.set_attr(**{_HISTORY: json.dumps(kept)})
         self.monitor, self.seen = None, []
         return model
 
@@ -107,11 +104,7 @@ class _Watch(xgb.callback.TrainingCallback):  # type: ignore[misc]
         columns = _columns(data)
         limit_threads()
         own = columns if len(columns.labels) else None
-        values = values_in_training(metrics, own, preds, _summed)
-        return [
-            XGBOOST.report(str(item), value, item.higher_is_better)
-            for item, value in zip(metrics, values, strict=True)
-        ]
+        return report_in_training(metrics, XGBOOST, own, preds, _summed)
 
 
 def train(client: Any, job: Job) -> Trained:
@@ -168,8 +161,7 @@ def _explain_absent(client: Any, sets: list[Loaded], error: Exception) -> None:
         one.table.name: {w for at in client.who_has(one.parts).values() for w in at} for one in sets
     }
     workers = set.union(*holders.values())
-    few = [name for name, found in holders.items() if found != workers]
-    if few:
+    if few := [name for name, found in holders.items() if found != workers]:
         raise DataError(
             f"{few[0]} has no rows on some of the {len(workers)} workers with rows of other sets, "
             "and XGBoost reads categories only where every worker has rows of every set: "
@@ -184,8 +176,7 @@ def _first_infinite(part: Prepared) -> Any:
 
 def _names(job: Job) -> list[str] | None:
     """Return feature names for all sets: XGBoost needs them in all or in none."""
-    known = column_names(job.train.outline)
-    if known is not None:
+    if (known := column_names(job.train.outline)) is not None:
         return safe_names(known)
     width, others = job.train.outline.shape[1], job.valid.values()
     named = any(column_names(one.outline) is not None for one in others)

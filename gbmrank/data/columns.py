@@ -85,8 +85,7 @@ def read_ids(qid: ArrayLike, what: str = "qid") -> npt.NDArray[Any]:
             ids = listed
     if ids.dtype.kind == "T":  # numpy's StringDType, whose entries may be missing
         ids = ids.astype(object)
-    missing = np.flatnonzero(find_missing(ids))
-    if len(missing):
+    if len(missing := np.flatnonzero(find_missing(ids))):
         raise GroupError(
             f"{what} is missing in {len(missing)} rows, first in row {missing[0]}; every row needs "
             f"{'a query id' if what == 'qid' else 'an id'}"
@@ -129,9 +128,7 @@ def _as_texts(ids: list[Any]) -> npt.NDArray[np.str_]:
     texts, kinds = [_text(one) for one in ids], {type(one) for one in ids}
     if kinds != {str}:
         text_of: dict[Any, str] = {}
-        for one, text in zip(ids, texts, strict=True):
-            text_of.setdefault(one, text)
-        settled = [text_of[one] for one in ids]
+        settled = [text_of.setdefault(one, text) for one, text in zip(ids, texts, strict=True)]
         if len(set(settled)) < len(text_of) or (len(kinds) > 1 and settled != texts):
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise GroupError(
@@ -189,8 +186,7 @@ def read_table(values: ArrayLike, what: str) -> FloatArray:
             f"{what} must be numbers in rows of equal length, got {type(values).__name__}: {error}"
         ) from error
     check_digits(given.reshape(-1), what)
-    wrong = np.argwhere(~(np.abs(table) <= LARGEST))
-    if len(wrong):
+    if len(wrong := np.argwhere(~(np.abs(table) <= LARGEST))):
         at = tuple(wrong[0].tolist())
         raise DataError(
             f"{what} must be finite and at most {LARGEST:g}, got {table[at]:g} at index "
@@ -211,8 +207,7 @@ def read_square(values: ArrayLike, what: str, *, symmetric: bool = False) -> Flo
 
 def check_symmetric(matrix: FloatArray, what: str) -> None:
     """Raise DataError for the first pair of entries that differ in the first nine digits."""
-    apart = np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0.0))
-    if len(apart):
+    if len(apart := np.argwhere(~np.isclose(matrix, matrix.T, rtol=1e-9, atol=0.0))):
         i, j = apart[0].tolist()
         raise DataError(
             f"{what} must form a symmetric matrix, but entry ({i}, {j}) is {matrix[i, j]:g} and "
@@ -223,8 +218,7 @@ def check_symmetric(matrix: FloatArray, what: str) -> None:
 def check_graphs(weights: FloatArray) -> FloatArray:
     """Validate weights of shape (..., n, n): not negative, and zero on the diagonal."""
     loops = np.eye(weights.shape[-1], dtype=bool) & (weights != 0.0)
-    wrong = np.argwhere((weights < 0.0) | loops)
-    if len(wrong):
+    if len(wrong := np.argwhere((weights < 0.0) | loops)):
         i, j = wrong[0, -2:].tolist()
         raise DataError(
             f"the weight of {i} over {j} is {weights[tuple(wrong[0])]:g}; weights must be finite "

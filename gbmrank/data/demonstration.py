@@ -89,8 +89,7 @@ class DemoData:
 
         Ranking by it has the highest possible expected DCG at every cut-off.
         """
-        gain: FloatArray = self.probabilities @ _GAINS
-        return gain
+        return self.probabilities @ _GAINS
 
     def expected_dcg(self, scores: ArrayLike, *, k: int | None = None) -> FloatArray:
         """Return the expected DCG of the ranking by these scores, per query.
@@ -113,20 +112,21 @@ class DemoData:
                 f"scores must be {len(self.labels)} finite numbers, one per row; got an array of "
                 f"shape {values.shape}"
             )
+        starts = np.cumsum(self.sizes) - self.sizes
+        rank = np.arange(1, len(values) + 1) - np.repeat(starts, self.sizes)
+        counts = True if k is None else rank <= k
+        discount = np.where(counts, 1.0 / np.log2(1.0 + rank), 0.0)
         order = np.lexsort((-values, self.qid))
-        discount = _mean_over_ties(self._discounts(k), values[order], self.qid[order])
-        terms = discount * self.expected_gain[order]
-        return np.add.reduceat(terms, np.cumsum(self.sizes) - self.sizes)
+        shared = _mean_over_ties(discount, values[order], self.qid[order])
+        return np.add.reduceat(shared * self.expected_gain[order], starts)
 
     def regret(self, scores: ArrayLike, *, k: int | None = None) -> float:
         """Return the fraction of the best possible expected DCG that these scores lose.
 
         Parameters
         ----------
-        scores : array-like of shape (n_rows,)
-            Larger is ranked first; the result is the mean over all orderings of tied items.
-        k : int or None, default=None
-            Last rank that counts; ``None`` counts every rank.
+        scores, k
+            As for :meth:`expected_dcg`.
 
         Returns
         -------
@@ -141,13 +141,6 @@ class DemoData:
         """
         best = self.expected_dcg(self.expected_gain, k=k).sum()
         return float(1.0 - self.expected_dcg(scores, k=k).sum() / best)
-
-    def _discounts(self, k: int | None) -> FloatArray:
-        """Return the discount of each rank, concatenated over the queries."""
-        starts = np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
-        rank = np.arange(1, len(starts) + 1) - starts
-        discount: FloatArray = 1.0 / np.log2(1.0 + rank)
-        return discount if k is None else np.where(rank <= k, discount, 0.0)
 
 
 def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0, *, goals: int = 1) -> DemoData:
@@ -192,7 +185,10 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0, *, goals: i
     ease = np.repeat(rng.standard_normal(n_queries), sizes)
     hit_or_miss = rng.random(len(qid)) < _HIT_OR_MISS_SHARE
     appeal = match + 0.6 * quality + 0.5 * ease
-    probabilities = np.where(hit_or_miss[:, None], _hit_or_miss(appeal), _proven(appeal))
+    proven = _binomial(0.45 * _sigmoid(1.2 * appeal - 0.3))
+    hit = 0.35 * _sigmoid(1.2 * appeal - 1.0)
+    long_shot = np.outer(1.0 - hit, _GRADES == 0) + np.outer(hit, _GRADES == _MAX_GRADE)
+    probabilities = np.where(hit_or_miss[:, None], long_shot, proven)
     noise = rng.standard_normal((len(qid), len(FEATURES) - 4))
     labels = _draw(probabilities, rng)
     margins = _binomial(_sigmoid(0.5 - 1.2 * quality - 0.4 * match)) if goals == 2 else None
@@ -207,32 +203,17 @@ def demo_data(n_queries: int = 2000, items: int = 30, seed: int = 0, *, goals: i
     )
 
 
-def _proven(appeal: FloatArray) -> FloatArray:
-    """Return the distribution of a proven item's grade, shape (n_rows, 5)."""
-    return _binomial(0.45 * _sigmoid(1.2 * appeal - 0.3))
-
-
 def _binomial(chance: FloatArray) -> FloatArray:
     """Return the distribution of the number of hits in four trials, shape (n_rows, 5)."""
     theta = chance[:, None]
     ways = np.array([math.comb(_MAX_GRADE, grade) for grade in _GRADES])
-    mass: FloatArray = ways * theta**_GRADES * (1.0 - theta) ** (_MAX_GRADE - _GRADES)
-    return mass
-
-
-def _hit_or_miss(appeal: FloatArray) -> FloatArray:
-    """Return the distribution of a long shot's grade, which is 0 or 4; shape (n_rows, 5)."""
-    hit = 0.35 * _sigmoid(1.2 * appeal - 1.0)
-    mass = np.zeros((len(appeal), _MAX_GRADE + 1))
-    mass[:, 0], mass[:, -1] = 1.0 - hit, hit
-    return mass
+    return ways * theta**_GRADES * (1.0 - theta) ** (_MAX_GRADE - _GRADES)
 
 
 def _draw(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one grade per row by inverting its distribution."""
     reached = np.cumsum(probabilities, axis=1)[:, :-1]
-    grades: IntArray = (rng.random(len(reached))[:, None] > reached).sum(axis=1)
-    return grades
+    return (rng.random(len(reached))[:, None] > reached).sum(axis=1)
 
 
 def _mean_over_ties(discount: FloatArray, scores: FloatArray, qid: IntArray) -> FloatArray:
@@ -241,10 +222,8 @@ def _mean_over_ties(discount: FloatArray, scores: FloatArray, qid: IntArray) -> 
     new_block[1:] = (scores[1:] != scores[:-1]) | (qid[1:] != qid[:-1])
     block = np.cumsum(new_block) - 1
     mean = np.bincount(block, weights=discount) / np.bincount(block)
-    shared: FloatArray = mean[block]
-    return shared
+    return mean[block]
 
 
 def _sigmoid(x: FloatArray) -> FloatArray:
-    value: FloatArray = 1.0 / (1.0 + np.exp(-x))
-    return value
+    return 1.0 / (1.0 + np.exp(-x))

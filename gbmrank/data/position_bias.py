@@ -9,13 +9,7 @@ import numpy.typing as npt
 
 from gbmrank.data.columns import as_floats, read_ids, read_number, read_wholes
 from gbmrank.data.queries import RankingData
-from gbmrank.errors import (
-    NEEDS_MATPLOTLIB,
-    DataError,
-    ParameterError,
-    WeightError,
-    import_optional,
-)
+from gbmrank.errors import NEEDS_MATPLOTLIB, DataError, ParameterError, WeightError, import_optional
 from gbmrank.types import ArrayLike, FloatArray, IntArray
 
 _COLUMNS = 30  # characters of the longest bar
@@ -149,7 +143,7 @@ class PositionBias:
 
         ``after`` says which rows are below a click of their session: ``after_click`` counts there.
         """
-        theta: FloatArray = self.propensity[self._at(position)]
+        theta = self.propensity[self._at(position)]
         return theta if after is None else np.where(after, self.after_click * theta, theta)
 
     def utilities(
@@ -198,8 +192,12 @@ class PositionBias:
         if self.false_clicks is not None:
             rate = rate - self.false_clicks[at]
         with np.errstate(over="ignore"):
-            made: FloatArray = rate / theta
-        _check_overflow(made, theta)
+            made = rate / theta
+        if len(wrong := np.flatnonzero(~(np.abs(made) <= 1e150))):
+            raise WeightError(
+                f"the click in row {wrong[0]} divided by its propensity {theta[wrong[0]]:g} "
+                "overflows; clip the propensities, for example clip=0.01"
+            )
         return made
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,8 +264,7 @@ class PositionBias:
     def _at(self, position: ArrayLike, count: int | None = None) -> IntArray:
         """Return the index of each position."""
         found = read_positions(position, count)
-        beyond = np.flatnonzero(found > self.n_positions)
-        if len(beyond):
+        if len(beyond := np.flatnonzero(found > self.n_positions)):
             row = int(beyond[0])
             raise DataError(
                 f"position {found[row]} in row {row} is beyond {self.n_positions}, the last one "
@@ -323,8 +320,7 @@ def read_clicks(clicks: ArrayLike, impressions: ArrayLike | None = None) -> Floa
         if len(shown) != len(values):
             raise DataError(f"impressions has {len(shown)} rows, clicks has {len(values)}")
     whole = (values >= 0.0) & (values <= shown) & (values == np.floor(values))
-    wrong = np.flatnonzero(~whole)
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~whole)):
         row = int(wrong[0])
         allowed = "whole numbers from 0 to the impressions of the row"
         if impressions is None:
@@ -340,18 +336,6 @@ def _column(values: ArrayLike, what: str) -> FloatArray:
 
 
 def _check_share(values: FloatArray, what: str, allowed: Any, words: str) -> None:
-    wrong = np.flatnonzero(~(allowed & (values <= 1.0)))
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~(allowed & (values <= 1.0)))):
         k = int(wrong[0])
         raise DataError(f"{what} must be {words}; got {values[k]:g} at position {k + 1}")
-
-
-def _check_overflow(utilities: FloatArray, theta: FloatArray) -> None:
-    """Raise WeightError where a click over its propensity overflows."""
-    wrong = np.flatnonzero(~(np.abs(utilities) <= 1e150))
-    if len(wrong):
-        row = int(wrong[0])
-        raise WeightError(
-            f"the click in row {row} divided by its propensity {theta[row]:g} overflows; clip the "
-            "propensities, for example clip=0.01"
-        )

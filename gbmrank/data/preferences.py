@@ -5,6 +5,7 @@ validated and sorted, and the weights of repeated edges are summed; edges can al
 tables and files.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.data.columns import (
-    LARGEST,
-    as_floats,
-    find_missing,
-    id_texts,
-    one_column,
-    read_ids,
-)
+from gbmrank.data.columns import LARGEST, as_floats, find_missing, id_texts, one_column, read_ids
 from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers.frames import open_parquet, read_texts, table_format
 from gbmrank.data.readers.text import to_number
@@ -54,19 +48,23 @@ def _read_edges(
             f"winner has {len(ends[0])} entries and loser has {len(ends[1])}: an edge needs both"
         )
     weights = _as_weights(weight, ends)
-    itself = np.flatnonzero(ends[0] == ends[1])
-    if len(itself):
+    if len(itself := np.flatnonzero(ends[0] == ends[1])):
         edge = int(itself[0])
         raise DataError(
             f"{_edge(edge, ends)} goes from a row to itself ({len(itself)} such edges); drop edges "
             "whose winner and loser are the same"
         )
-    arranged = ends
-    if groups.row_order is not None:
-        place = np.argsort(groups.row_order)
-        arranged = place[ends[0]], place[ends[1]]
-    _check_queries(ends, arranged, groups)
-    return _merged(*arranged, weights, groups)
+    place = groups.restore(np.arange(groups.n_rows))
+    winners, losers = place[ends[0]], place[ends[1]]
+    owner = [np.searchsorted(groups.offsets, rows, side="right") for rows in (winners, losers)]
+    if len(across := np.flatnonzero(owner[0] != owner[1])):
+        edge = int(across[0])
+        queries = [groups.query_of(int(rows[edge])) for rows in (winners, losers)]
+        raise GroupError(
+            f"{_edge(edge, ends)} joins query {queries[0]!r} and query {queries[1]!r} "
+            f"({len(across)} such edges); both rows of an edge must belong to one query"
+        )
+    return _merged(winners, losers, weights, groups)
 
 
 def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Groups) -> Edges:
@@ -86,12 +84,6 @@ def _merged(winner: IntArray, loser: IntArray, weight: FloatArray, groups: Group
     for column in edges:
         column.flags.writeable = False
     return edges
-
-
-def _edge_degrees(edges: Edges, n_rows: int) -> FloatArray:
-    """Return the weight each row wins minus the weight it loses, in query order."""
-    won = np.bincount(edges.winner, edges.weight, n_rows)
-    return np.asarray(won - np.bincount(edges.loser, edges.weight, n_rows), np.float64)
 
 
 def _find_cycle(edges: Edges, groups: Groups) -> list[int] | None:
@@ -127,8 +119,7 @@ def _walk(start: int, component: IntArray, loser: IntArray, begins: IntArray) ->
 def _as_rows(column: ArrayLike, what: str, groups: Groups) -> IntArray:
     values = as_floats(column, what)
     whole = np.isfinite(values) & (values == np.floor(values))
-    bad = np.flatnonzero(~(whole & (values >= 0) & (values < groups.n_rows)))
-    if len(bad):
+    if len(bad := np.flatnonzero(~(whole & (values >= 0) & (values < groups.n_rows)))):
         edge = int(bad[0])
         raise DataError(
             f"edge {edge}: the {what} {values[edge]:g} is not a row; rows are whole numbers from 0 "
@@ -143,8 +134,7 @@ def _as_weights(weight: ArrayLike | None, ends: tuple[IntArray, IntArray]) -> Fl
     values = as_floats(weight, "weight")
     if len(values) != len(ends[0]):
         raise WeightError(f"weight has {len(values)} entries, but there are {len(ends[0])} edges")
-    bad = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
-    if len(bad):
+    if len(bad := np.flatnonzero(~((values >= 0) & (values <= LARGEST)))):
         edge = int(bad[0])
         raise WeightError(
             f"{_edge(edge, ends)} has the weight {values[edge]} ({len(bad)} such edges); weights "
@@ -152,20 +142,6 @@ def _as_weights(weight: ArrayLike | None, ends: tuple[IntArray, IntArray]) -> Fl
             "divide large ones"
         )
     return values
-
-
-def _check_queries(
-    ends: tuple[IntArray, IntArray], arranged: tuple[IntArray, IntArray], groups: Groups
-) -> None:
-    owner = [np.searchsorted(groups.offsets, rows, side="right") for rows in arranged]
-    across = np.flatnonzero(owner[0] != owner[1])
-    if len(across):
-        edge = int(across[0])
-        queries = [groups.query_of(int(rows[edge])) for rows in arranged]
-        raise GroupError(
-            f"{_edge(edge, ends)} joins query {queries[0]!r} and query {queries[1]!r} "
-            f"({len(across)} such edges); both rows of an edge must belong to one query"
-        )
 
 
 def _edge(number: int, ends: tuple[IntArray, IntArray]) -> str:
@@ -215,11 +191,9 @@ def _edges_of_table(
         return _read_edges(winner, loser, weight, groups)
     rows = _row_table(_plain_ids(items, "items", written), groups, queries is not None, written)
     asked = None if queries is None else _plain_ids(queries, "qid", written)
-    found = [
-        _looked_up(_plain_ids(column, end), end, asked, rows)
-        for end, column in (("winner", winner), ("loser", loser))
-    ]
-    return _read_edges(found[0], found[1], weight, groups)
+    winners = _looked_up(_plain_ids(winner, "winner"), "winner", asked, rows)
+    losers = _looked_up(_plain_ids(loser, "loser"), "loser", asked, rows)
+    return _read_edges(winners, losers, weight, groups)
 
 
 def _columns(table: Any) -> Mapping[str, Any]:
@@ -230,16 +204,14 @@ def _columns(table: Any) -> Mapping[str, Any]:
             "preferences are read from a data frame or from a dict of columns, got "
             f"{type(table).__name__}"
         )
-    missing = [name for name in ("winner", "loser") if name not in columns]
-    if missing:
+    if missing := [name for name in ("winner", "loser") if name not in columns]:
         raise DataError(
             f"the table of preferences has no column {missing[0]}, only "
             f"{', '.join(map(str, columns))}; winner and loser are required, weight and qid are "
             "optional"
         )
     names = list(columns) if isinstance(table, Mapping) else column_names(table) or []
-    twice = [name for name in ("winner", "loser", "weight", "qid") if names.count(name) > 1]
-    if twice:
+    if twice := [name for name in ("winner", "loser", "weight", "qid") if names.count(name) > 1]:
         raise DataError(f"the table of preferences has two columns called {twice[0]}; rename one")
     return columns
 
@@ -252,8 +224,7 @@ def _plain_ids(ids: ArrayLike, what: str, written: bool = False) -> list[Any]:
     array = one_column(ids)
     if array.ndim != 1:
         raise DataError(f"{what} must be one column of ids, got an array of shape {array.shape}")
-    missing = np.flatnonzero(find_missing(array))
-    if len(missing):
+    if len(missing := np.flatnonzero(find_missing(array))):
         raise DataError(f"{what} is missing at index {missing[0]} ({len(missing)} such entries)")
     if written:
         return id_texts(array).tolist()
@@ -284,12 +255,11 @@ def _row_table(items: list[Any], groups: Groups, by_query: bool, written: bool) 
     ids = _plain_ids(groups.ids, "qid", written) if by_query and groups.ids is not None else None
     table: dict[Any, int] = {}
     for row, query in zip(rows, queries, strict=True):
-        item = items[row]
-        key = item if ids is None else (ids[query], item)
-        if key in table:
+        key = items[row] if ids is None else (ids[query], items[row])
+        first = table.setdefault(key, row)
+        if first != row:
             advice = "" if by_query else "; add a column qid to the table"
-            raise DataError(f"the item {item!r} is in rows {table[key]} and {row}{advice}")
-        table[key] = row
+            raise DataError(f"the item {items[row]!r} is in rows {first} and {row}{advice}")
     return table
 
 
@@ -337,21 +307,18 @@ def _pairs_of_levels(levels: FloatArray, groups: Groups, by_difference: bool) ->
             f"{_MOST_EDGES:,}; use objective('linear') or pairwise_disagreement, which need no "
             "list, or sample pairs and pass them to from_edges"
         )
-    winners, losers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for begin, end in zip(groups.offsets[:-1].tolist(), groups.offsets[1:].tolist(), strict=True):
+    ends = [np.zeros((2, 0), np.int64)]
+    for begin, end in itertools.pairwise(groups.offsets.tolist()):
         own = levels[begin:end]
-        better, worse = np.nonzero(own[:, None] > own[None, :])
-        winners.append(better + begin)
-        losers.append(worse + begin)
-    winner, loser = np.concatenate(winners), np.concatenate(losers)
+        ends.append(np.array(np.nonzero(own[:, None] > own[None, :])) + begin)
+    winner, loser = np.concatenate(ends, axis=1)
     weight = levels[winner] - levels[loser] if by_difference else np.ones(len(winner))
     return _merged(winner, loser, weight, groups)
 
 
 def _added(parts: list[Edges], groups: Groups) -> Edges:
-    winner, loser, weight = (
-        np.concatenate(columns) for columns in list(zip(*parts, strict=True))[1:]
-    )
+    _, winners, losers, weights = zip(*parts, strict=True)
+    winner, loser, weight = (np.concatenate(each) for each in (winners, losers, weights))
     return _merged(winner, loser, weight, groups)
 
 
@@ -370,8 +337,7 @@ def _rank_table(ranks: ArrayLike) -> FloatArray:
 
 def _ranked_levels(ranks: FloatArray, groups: Groups, last: bool) -> FloatArray:
     """Turn ranks of one judge into levels; NaN stays NaN unless ``last``."""
-    bad = np.flatnonzero(np.isinf(ranks) | (ranks < 1))
-    if len(bad):
+    if len(bad := np.flatnonzero(np.isinf(ranks) | (ranks < 1))):
         row = int(bad[0])
         raise DataError(
             f"ranks count from 1 (the best), got {ranks[row]} in query {groups.query_of(row)!r}; "
@@ -693,10 +659,12 @@ class PreferenceGraphs:
         array of shape (n_rows,)
             Weight won minus weight lost.
         """
-        if self.edges is not None:
-            degrees = _edge_degrees(self.edges, self.n_rows)
-        else:
+        if self.edges is None:
             degrees = _level_degrees(self._levels(), self.groups, self.by_difference)
+        else:
+            _, winner, loser, weight = self.edges
+            won = np.bincount(winner, weight, self.n_rows)
+            degrees = np.asarray(won - np.bincount(loser, weight, self.n_rows), np.float64)
         return degrees if in_query_order else self.groups.restore(degrees)
 
     def to_edges(self) -> Edges:
@@ -748,8 +716,7 @@ class PreferenceGraphs:
 
     def check_acyclic(self) -> "PreferenceGraphs":
         """Return self, or raise a DataError that shows a cycle."""
-        rows = self.find_cycle()
-        if rows is None:
+        if (rows := self.find_cycle()) is None:
             return self
         order = self.groups.row_order
         place = rows[0] if order is None else int(np.flatnonzero(order == rows[0])[0])
@@ -792,8 +759,7 @@ class PreferenceGraphs:
         if own.ids is None or groups.ids is None or np.array_equal(own.ids, groups.ids):
             return
         mine, theirs = id_texts(own.ids), id_texts(groups.ids)
-        differs = np.flatnonzero(mine != theirs)
-        if len(differs):
+        if len(differs := np.flatnonzero(mine != theirs)):
             query = int(differs[0])
             raise DataError(
                 f"the preferences have the query {str(mine[query])!r} where the data set has "

@@ -86,11 +86,10 @@ class Groups:
                 f"group sizes sum to {total} in {len(values)} queries, but there are {n_rows} "
                 f"rows; {advice}"
             )
-        if np.any(values < 1):
-            at = int(np.flatnonzero(values < 1)[0])
+        if len(small := np.flatnonzero(values < 1)):
             raise GroupError(
-                f"group size {values[at]:.0f} at index {at}: every query needs at least one row; "
-                "leave out empty queries"
+                f"group size {values[small[0]]:.0f} at index {small[0]}: every query needs at "
+                "least one row; leave out empty queries"
             )
         return cls(np.concatenate([[0], np.cumsum(values)]).astype(np.int64))
 
@@ -202,8 +201,8 @@ class Groups:
             raise DataError("rows must be increasing, as in a LightGBM subset")
         if len(taken) and taken[-1] >= self.n_rows:
             raise DataError(f"there is no row {taken[-1]}; rows go from 0 to {self.n_rows - 1}")
-        owner = np.searchsorted(self.offsets, taken, side="right")
-        sizes = np.bincount(owner, minlength=self.n_queries + 1)[1:]
+        owner = np.searchsorted(self.offsets, taken, side="right") - 1
+        sizes = np.bincount(owner, minlength=self.n_queries)
         offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
         return taken, Groups(offsets, None, None if self.ids is None else self.ids[sizes > 0])
 
@@ -416,8 +415,7 @@ class RankingData:
         if self.weight is None:
             return None
         first = self.weight[self.groups.offsets[:-1]]
-        differs = np.flatnonzero(self.weight != self.groups.spread(first))
-        if len(differs):
+        if len(differs := np.flatnonzero(self.weight != self.groups.spread(first))):
             row = int(differs[0])
             raise WeightError(
                 f"the rows of query {self.groups.query_of(row)!r} have different weights, but this "
@@ -444,13 +442,13 @@ class RankingData:
         >>> whole.query_weight(), items
         (array([2., 5.]), array([0.5, 1.5, 1. ]))
         """
-        if self.weight is None or not self.groups.n_rows:
+        if self.weight is None:
             return self, None
-        first = self.weight[self.groups.offsets[:-1]]
+        begin = self.groups.offsets[:-1]
+        first = self.weight[begin]
         differs = self.weight != self.groups.spread(first)
         if not differs.any():
             return self, None
-        begin = self.groups.offsets[:-1]
         means = np.add.reduceat(self.weight, begin) / self.groups.sizes
         uneven = np.logical_or.reduceat(differs, begin)
         mean = self.groups.spread(np.where(uneven, means, first))
@@ -498,8 +496,7 @@ def sorted_ties(
 
 def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError if a value is not finite; the message has the count, first row and query."""
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
+    if len(bad := np.flatnonzero(~np.isfinite(values))):
         raise DataError(
             f"{len(bad)} of {len(values)} {what}s are NaN or infinite; the first is "
             f"{_where(values, int(bad[0]), groups)}; drop or repair these rows"
@@ -508,8 +505,7 @@ def check_finite(values: FloatArray, what: str, groups: Groups) -> None:
 
 def _check_size(values: FloatArray, what: str, groups: Groups) -> None:
     """Raise DataError for numbers so large that their squares or sums overflow."""
-    bad = np.flatnonzero(np.abs(values) > LARGEST)
-    if len(bad):
+    if len(bad := np.flatnonzero(np.abs(values) > LARGEST)):
         raise DataError(
             f"{len(bad)} of {len(values)} {what} are beyond {LARGEST:g}, where sums of them "
             f"overflow; the first is {_where(values, int(bad[0]), groups)}; divide the {what}, or "
@@ -530,13 +526,11 @@ def _where(values: FloatArray, row: int, groups: Groups) -> str:
 
 def check_weights(values: FloatArray) -> None:
     """Raise WeightError for a weight that is negative or not finite, or when all are zero."""
-    bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
-    if len(bad):
+    if len(bad := np.flatnonzero(~((values >= 0) & (values < np.inf)))):
         raise WeightError(
             f"weights must be finite and at least 0; got {values[bad[0]]} at index {bad[0]}"
         )
-    large = np.flatnonzero(values > LARGEST)
-    if len(large):
+    if len(large := np.flatnonzero(values > LARGEST)):
         raise WeightError(
             f"weights must be at most {LARGEST:g}, or their sums overflow; got "
             f"{values[large[0]]} at index {large[0]}. Divide all weights by a constant"

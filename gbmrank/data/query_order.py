@@ -35,21 +35,19 @@ def mid_ranks(values: FloatArray, groups: Groups) -> FloatArray:
     ranked, owner = values[order], groups.spread(np.arange(groups.n_queries))
     new_block = np.ones(len(values), dtype=bool)
     new_block[1:] = (ranked[1:] != ranked[:-1]) | (owner[1:] != owner[:-1])
-    block = np.cumsum(new_block) - 1
     first = np.flatnonzero(new_block)
     size = np.diff(np.append(first, len(values)))
-    within = first - groups.offsets[owner[first]] if len(first) else first
+    within = first - groups.offsets[owner[first]]
     ranks = np.empty(len(values))
-    ranks[order] = (within + (size + 1) / 2.0)[block]
+    ranks[order] = np.repeat(within + (size + 1) / 2.0, size)
     return ranks
 
 
 def _runs(groups: Groups) -> Iterator[tuple[int, int]]:
     """Yield runs of queries with about ``_ROWS_AT_ONCE`` rows, at least one query each."""
-    first, count = 0, groups.n_queries
-    while first < count:
+    first = 0
+    while first < groups.n_queries:
         reach = groups.offsets[first] + _ROWS_AT_ONCE
-        last = int(np.searchsorted(groups.offsets, reach, side="right")) - 1
-        last = max(last, first + 1)
+        last = max(int(np.searchsorted(groups.offsets, reach, side="right")) - 1, first + 1)
         yield first, last
         first = last

@@ -21,11 +21,9 @@ class RowStore:
     are asked for and are not mapped: a limit on the address space of a process holds.
     """
 
-    def __init__(
-        self, path: Path, names: list[str] | None, width: int, dtype: str, n_rows: int = 0
-    ) -> None:
+    def __init__(self, path: Path, names: list[str] | None, width: int, dtype: str) -> None:
         self.path, self.names, self.dtype = path, names, np.dtype(dtype)
-        self.shape = (n_rows, width)
+        self.shape = (0, width)
         self._held: list[Any] = []  # labels, and a booster's data set of these rows and labels
 
     def renamed(self, names: list[str]) -> "RowStore":
@@ -75,15 +73,10 @@ class RowStore:
             return self.rows(first, last)
         if isinstance(key, int | np.integer):
             return self.rows(int(key), int(key) + 1)[0]
-        wanted = np.asarray(key)
-        parts = [
-            self.rows(start, min(start + BLOCK, len(self)))[
-                wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + BLOCK)]
-                - start
-            ]
-            for start in range(0, len(self), BLOCK)
-        ]
-        return np.concatenate(parts)
+        starts = range(0, len(self), BLOCK)
+        by_block = np.split(np.asarray(key), np.searchsorted(key, starts[1:]))
+        blocks = zip(self.blocks(), by_block, starts, strict=True)
+        return np.concatenate([block[rows - start] for block, rows, start in blocks])
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Yield all rows, some at a time."""

@@ -60,20 +60,18 @@ class Schema:
         self, fitted: Any, table: Any, what: str = "X", who: str = "GBMRanker"
     ) -> FloatArray:
         """Return one raw score per row of a table with these columns."""
-        parts = self._parts(fitted, table, what, who)
-        return np.concatenate([fitted.scores(renamed(part)) for part in parts])
+        return np.concatenate([*map(fitted.scores, self._parts(fitted, table, what, who))])
 
     def encoded(self, fitted: Any, table: Any, who: str = "GBMRanker") -> FloatArray:
         """Return the rows of a table with these columns as the numbers that the trees compare."""
-        parts = self._parts(fitted, table, "X", who)
-        return np.concatenate([fitted.encoded(renamed(part)) for part in parts])
+        return np.concatenate([*map(fitted.encoded, self._parts(fitted, table, "X", who))])
 
     def _parts(self, fitted: Any, table: Any, what: str, who: str) -> Iterator[Any]:
         """Yield the rows of a table with these columns, as the booster reads them."""
         read = read_table(table, what, fitted.reads)
         self.check_count(read, what, who)
         self.check(read, what)
-        return parts_to_score(read, self.zeros, what)
+        return map(renamed, parts_to_score(read, self.zeros, what))
 
     def check_count(self, table: Any, what: str, who: str = "GBMRanker") -> None:
         """Raise DataError unless a table has the same number of columns."""
@@ -90,8 +88,7 @@ class Schema:
         _reject_other_names(what, own, self.names, where)
         if self.categorical is not None:
             now = categorical_columns(table)
-            changed = sorted(set(now).symmetric_difference(self.categorical))
-            if changed:
+            if changed := sorted(set(now).symmetric_difference(self.categorical)):
                 names = own or self.names
                 column = changed[0] if names is None else names[changed[0]]
                 change = _NOW_CATEGORIES if changed[0] in now else _NOW_NUMBERS

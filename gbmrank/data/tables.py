@@ -52,17 +52,6 @@ class Reads:
     floats: str = "<f8"  # in which it compares features
     zeros_by_form: bool = False  # whether entries that a sparse matrix does not store are missing
 
-    def check_polars(self, what: str) -> None:
-        """Raise DataError if the installed version does not read polars."""
-        found = importlib.metadata.version(self.package)
-        if self.polars_since is not None and is_before(found, self.polars_since):
-            first = ".".join(map(str, self.polars_since))
-            raise DataError(
-                f"{what} is a polars data frame, which needs {self.name} {first} or newer, but "
-                f"{found} is installed; pip install '{self.package}>={first}', or pass "
-                f"{what}.to_pandas()"
-            )
-
 
 def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
     """Validate a table and return it as a data frame, a CSR matrix or a numeric array.
@@ -92,23 +81,19 @@ def read_table(table: Any, what: str = "X", reads: Reads | None = None) -> Any:
     return table
 
 
-def read_matrix(table: Any, what: str = "X") -> FloatArray:
+def read_matrix(table: Any) -> FloatArray:
     """Return a dense table as an array: NaN, or numbers whose differences are finite as float32."""
-    reject_sparse(table, what)
-    frame = _frame(table)
-    if frame is None:
-        made = np.asarray(read_table(table, what), np.float64)
+    reject_sparse(table, "X")
+    if (frame := _frame(table)) is None:
+        made = np.asarray(read_table(table), np.float64)
     else:
-        _check_shape(table, what)
+        _check_shape(table, "X")
         named = zip(column_names(table) or [], frame.iter_columns(), strict=True)
-        made = np.column_stack(
-            [_floats(each, f"the column {name!r} of {what}") for name, each in named]
-        )
-    bad = np.argwhere((np.abs(made) > _LARGEST).T)
-    if len(bad):
+        made = np.column_stack([_floats(each, f"the column {name!r} of X") for name, each in named])
+    if len(bad := np.argwhere((np.abs(made) > _LARGEST).T)):
         number, row = bad[0].tolist()
         raise DataError(
-            f"the column {_label(table, number)!r} of {what} is infinite, or larger than half the "
+            f"the column {_label(table, number)!r} of X is infinite, or larger than half the "
             f"largest float32, in row {row}; clip it, or set it to NaN (missing)"
         )
     return made
@@ -128,14 +113,6 @@ def reject_sparse(table: Any, what: str) -> None:
         )
 
 
-def unmasked(table: Any) -> npt.NDArray[Any]:
-    """Return an array-like as an array; masked entries become NaN."""
-    if not isinstance(table, np.ma.MaskedArray) or table.dtype.kind not in "biufO":
-        return np.asarray(table)
-    wide = np.float64 if table.dtype.kind in "biu" else table.dtype
-    return np.where(np.ma.getmaskarray(table), np.nan, np.ma.getdata(table)).astype(wide)
-
-
 def take_rows(table: Any, rows: IntArray | slice) -> Any:
     """Return rows of a table by number, in the given order."""
     if hasattr(table, "iloc"):  # pandas, whose column names may repeat
@@ -152,8 +129,7 @@ def cell(table: Any, row: int, column: int) -> Any:
 
 def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
     """Return columns as a data frame of the same library, or as they are for any other table."""
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return dict(columns)
     return type(frame).from_dict(dict(columns), backend=frame.implementation).to_native()
 
@@ -162,8 +138,7 @@ def column_names(table: Any) -> list[str] | None:
     """Return the column names of a data frame as strings, or None for any other table."""
     if isinstance(table, RowStore):
         return table.names
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return None
     named = table.columns if hasattr(table, "iloc") else getattr(table, "column_names", None)
     return [str(name) for name in (frame.columns if named is None else named)]
@@ -171,10 +146,9 @@ def column_names(table: Any) -> list[str] | None:
 
 def columns_by_name(table: Any) -> dict[str, Any] | None:
     """Return the columns of a data frame by name (the last of equal names), or None."""
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return None
-    columns = [column.to_native() for column in frame.iter_columns()]
+    columns = (column.to_native() for column in frame.iter_columns())
     return dict(zip(column_names(table) or [], columns, strict=True))
 
 
@@ -190,8 +164,7 @@ def with_names(table: Any, names: Sequence[str]) -> Any:
     """Return a data frame with new column names; any other table is returned unchanged."""
     if isinstance(table, RowStore):
         return table.renamed(list(names))
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return table
     if frame.implementation.is_pandas():  # a MultiIndex has no names to replace one by one
         return table.set_axis(list(names), axis=1)
@@ -277,14 +250,19 @@ def first_infinite(table: Any) -> tuple[int, Any] | None:
 
 def check_columns(table: Any, what: str, reads: Reads | None) -> None:
     """Raise DataError for a column the booster does not support; LightGBM would abort."""
-    frame = _frame(table)
-    if frame is None:
+    if (frame := _frame(table)) is None:
         return
-    if reads is not None and frame.implementation.is_polars():
-        reads.check_polars(what)
+    if reads is not None and reads.polars_since and frame.implementation.is_polars():
+        found, first = importlib.metadata.version(reads.package), reads.polars_since
+        if is_before(found, first):
+            least = ".".join(map(str, first))
+            raise DataError(
+                f"{what} is a polars data frame, which needs {reads.name} {least} or newer, but "
+                f"{found} is installed; pip install '{reads.package}>={least}', or pass "
+                f"{what}.to_pandas()"
+            )
     for name, column in zip(column_names(table) or [], frame.iter_columns(), strict=True):
-        problem = _problem(column, reads)
-        if problem is not None:
+        if (problem := _problem(column, reads)) is not None:
             shown = _type_text(column).partition("(")[0]  # without all the categories of an enum
             raise DataError(f"the column {name!r} of {what} has type {shown}{problem}")
 
@@ -372,8 +350,11 @@ def _check_shape(table: Any, what: str) -> None:
 
 def _numbers(table: Any, what: str) -> npt.NDArray[Any]:
     """Return an array-like as an array of real numbers in native byte order."""
+    if isinstance(table, np.ma.MaskedArray) and table.dtype.kind in "biufO":
+        wide = np.float64 if table.dtype.kind in "biu" else table.dtype
+        table = np.where(np.ma.getmaskarray(table), np.nan, np.ma.getdata(table)).astype(wide)
     try:
-        values = unmasked(table)
+        values = np.asarray(table)
     except ValueError as error:  # rows of different lengths
         raise DataError(
             f"{what} must be a table of numbers with rows of equal length: {error}"
@@ -472,8 +453,7 @@ def _type_text(column: Any) -> str:
 
 def _columns(table: Any) -> Iterator[npt.NDArray[Any]]:
     """Yield each column as an array of numbers; an empty array for a categorical column."""
-    frame = _frame(table)
-    if frame is not None:
+    if (frame := _frame(table)) is not None:
         for column in frame.iter_columns():
             yield np.empty(0) if _is_category(column) else as_floats(column.to_native(), "X")
         return

@@ -35,8 +35,7 @@ def check_for_cluster(plan: Plan, cluster: str, weighted: bool) -> None:
             f"{booster.title} on {cluster} does not support weights with queries, so {target} "
             "cannot have them; use an objective of gbmrank"
         )
-    obstacle = truncation_obstacle(given)
-    if obstacle is not None:
+    if (obstacle := truncation_obstacle(given)) is not None:
         raise ConfigError(
             f"a model with {obstacle} cannot be truncated after a round; train on one machine"
         )

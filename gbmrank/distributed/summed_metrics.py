@@ -1,13 +1,15 @@
 """Metrics over several tasks: sums and weights are added, and divided once."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList
 from gbmrank.api.metrics import bound_in_training
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.base import Booster
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.errors import DataError
 from gbmrank.metrics import AbstractBoundMetric, Ranked
 from gbmrank.metrics.base import weighted_sum
@@ -34,14 +36,16 @@ def means(metrics: Sequence[Metric], summed: Sums) -> list[float]:
     return [float(total / weight) for total, weight in summed]
 
 
-def values_in_training(
+def report_in_training(
     metrics: MetricList,
+    booster: Booster,
     columns: BoosterColumns | None,
     preds: object,
     add: Callable[[Sums], Sums],
-) -> list[float]:
-    """Return the value of each metric; ``columns`` is None in a task without rows."""
+) -> list[tuple[Any, ...]]:
+    """Return what a booster expects of each metric; ``columns`` is None in a task without rows."""
     own = np.zeros((len(metrics), 2))
     if columns is not None:
         own = totals(*bound_in_training(metrics.metrics, columns, preds))
-    return means(metrics.metrics, add(own))
+    pairs = zip(metrics, means(metrics.metrics, add(own)), strict=True)
+    return [booster.report(str(item), value, item.higher_is_better) for item, value in pairs]

@@ -12,7 +12,7 @@ from gbmrank.boosters.base import Booster, Fitted, Job, Part, Target, Trained
 from gbmrank.boosters.callbacks import read_call
 from gbmrank.boosters.plan import Facts, LocalEngine, Native, squared_deviations
 from gbmrank.distributed.channel import Channel
-from gbmrank.distributed.summed_metrics import Sums, means, totals, values_in_training
+from gbmrank.distributed.summed_metrics import Sums, means, report_in_training, totals
 from gbmrank.metrics import Ranked
 from gbmrank.registry.guards import bind_metric
 
@@ -45,13 +45,6 @@ class TaskEngine:
             largest_weight=max(one.largest_weight for one in every),
             merged=next((one.merged for one in every if one.merged is not None), None),
         )
-
-    def check_preferences(self, held: tuple[Any, ...], part: Part) -> None:
-        """Do nothing: preferences are rejected before."""
-
-    def check_weights(self, booster: Booster, params: Mapping[str, Any], part: Part) -> None:
-        """Raise WeightError for weights that the booster cannot use."""
-        booster.check_weights(part.data, params)
 
     def callback(
         self, target: Target | Native, params: Mapping[str, Any], part: Part
@@ -113,15 +106,12 @@ class _SummedMetrics:
     def __getitem__(self, index: int) -> Metric:
         return self._metrics[index]
 
-    def __call__(self, a: Any, b: Any) -> list[Any]:
+    def __call__(self, a: Any, b: Any) -> list[tuple[Any, ...]]:
         """Evaluate as the custom metric of a booster."""
         booster, columns, preds = read_call(a, b, None, None, False)
         own = columns if self._counts else None
-        values = values_in_training(self._metrics, own, preds, self._add)
-        return [
-            booster.report(str(item), value, item.higher_is_better)
-            for item, value in zip(self._metrics, values, strict=True)
-        ]
 
-    def _add(self, own: Sums) -> Sums:
-        return np.sum(self._channel.gather(own), axis=0)
+        def add(sums: Sums) -> Sums:
+            return np.sum(self._channel.gather(sums), axis=0)
+
+        return report_in_training(self._metrics, booster, own, preds, add)

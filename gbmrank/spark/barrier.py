@@ -49,7 +49,11 @@ def train_in_tasks(
 ) -> tuple[Trained, Schema]:
     """Train on the columns of :func:`gbmrank.spark.selection.selected`; return their schema too."""
     session = rows.sparkSession
-    check_slots(session, n_tasks)
+    if n_tasks > (free := free_slots(session)):  # Spark would wait without a word
+        raise ConfigError(
+            f"numWorkers={n_tasks} tasks must run at the same time, but {free} slots are free; "
+            "lower numWorkers, end other jobs, or give the session more cores"
+        )
     validated = "valid" in rows.columns
     sample = _sample(rows, validated)
     like = sample if names is None else pd.DataFrame(sample, columns=names)
@@ -70,16 +74,6 @@ def train_in_tasks(
     for kind, message in warned:
         errors.warn(message, kind)
     return trained, columns
-
-
-def check_slots(session: Any, n_tasks: int) -> None:
-    """Raise ConfigError unless all tasks can start at once; Spark would wait without a word."""
-    free = free_slots(session)
-    if n_tasks > free:
-        raise ConfigError(
-            f"numWorkers={n_tasks} tasks must run at the same time, but {free} slots are free; "
-            "lower numWorkers, end other jobs, or give the session more cores"
-        )
 
 
 def free_slots(session: Any) -> int:

@@ -39,10 +39,6 @@ from gbmrank.spark.query_values import evaluate
 from gbmrank.spark.selection import features_column, matrix, selected
 
 
-def _text_of_objective(value: Any) -> str:
-    return str(ranking_objective(value))
-
-
 def _text_of_metrics(value: Any) -> str:
     return str(metric_list(value))
 
@@ -63,8 +59,7 @@ class _Columns(Params):  # type: ignore[misc]
 
     def setParams(self, **given: Any) -> Any:
         """Set parameters by name; None keeps the default."""
-        unknown = [name for name in given if not self.hasParam(name)]
-        if unknown:
+        if unknown := [name for name in given if not self.hasParam(name)]:
             known = ", ".join(one.name for one in self.params)
             raise ParameterError(f"{type(self).__name__} has no {unknown[0]}; it has {known}")
         return self._set(**given)
@@ -113,7 +108,9 @@ class SparkGBMRanker(_Columns, Estimator, DefaultParamsReadable, DefaultParamsWr
     weightCol = _param("weightCol", "column of weights")
     validationIndicatorCol = _param("validationIndicatorCol", "true in rows of the validation set")
     backend = _param("backend", "xgboost or lightgbm")
-    objective = _param("objective", "text of the objective", _text_of_objective)
+    objective = _param(
+        "objective", "text of the objective", lambda value: str(ranking_objective(value))
+    )
     metric = _param("metric", "texts of the metrics; the first one stops", _text_of_metrics)
     numRounds = _param("numRounds", "maximum number of rounds", TypeConverters.toInt)
     earlyStoppingRounds = _param("earlyStoppingRounds", "rounds to wait", TypeConverters.toInt)

@@ -12,6 +12,7 @@ from scipy.special import stdtr
 from gbmrank.api import MetricList
 from gbmrank.api.metrics import any_preferences, metric_list
 from gbmrank.data.columns import read_number
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import ConfigError, DataError
 from gbmrank.metrics.base import mean_over_queries
 from gbmrank.spark.failures import own_error
@@ -167,8 +168,6 @@ def _values_of(
     batches: Iterator[pa.RecordBatch], metrics: MetricList, scores: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Return one row per query of a partition; runs in a task."""
-    from gbmrank.data.queries import Groups, RankingData
-
     held = [batch for batch in batches if batch.num_rows]
     if not held:
         return

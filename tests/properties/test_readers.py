@@ -71,7 +71,7 @@ def lines(words, separators):
 def letor(path):
     read_letor(path, limits=SMALL)
     read_letor(path, limits=SMALL, features=False, need_qid=False)
-    read_letor(path, limits=SMALL, zero_based=True, n_features=3)
+    read_letor(path, limits=SMALL, zero_based=True)
 
 
 def table(path):

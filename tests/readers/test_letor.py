@@ -147,14 +147,6 @@ def test_files_without_qid_on_request(file):
         read(file, "1 qid:1 1:2\n0 1:3\n", need_qid=False)
 
 
-def test_the_number_of_features_can_be_given(file):
-    got = read(file, "1 qid:1 1:2\n", n_features=3)
-    assert got.X is not None
-    assert got.X.shape == (1, 3)
-    with pytest.raises(ParseError, match=r":1:9: feature index 4, but n_features=3"):
-        read(file, "1 qid:1 4:2\n", n_features=3)
-
-
 def test_labels_alone(file):
     got = read(file, "1 qid:1 1:1e\n2 qid:2 1:x\n", features=False)
     assert got.X is None
@@ -323,7 +315,7 @@ def test_lightgbm_example():
     from sklearn.datasets import load_svmlight_file
 
     path = str(Path(str(DATA)) / "lgbm_rank" / "rank.train.gz")
-    got = read_letor(path, zero_based=True, need_qid=False, n_features=301)
+    got = read_letor(path, zero_based=True, need_qid=False)
     features, labels = load_svmlight_file(path, n_features=301, zero_based=True)
     np.testing.assert_array_equal(got.X, features.toarray())
     np.testing.assert_array_equal(got.labels, labels)

@@ -60,6 +60,7 @@ def test_tabs_gzip_bom_and_windows(tmp_path):
     ("text", "message"),
     [
         ("label,qid\n1,a\n1\n", r"rows\.csv:3:1: 1 cells, but the header has 2"),
+        ("\n \nlabel,qid\n1,a\n1\n", r"rows\.csv:5:1: 1 cells, but the header has 2"),
         ("label,qid\n1,a,b\n", r"rows\.csv:2:1: 3 cells, but the header has 2"),
         ("label,qid\n1,a\nx,a\n", r"rows\.csv:3:'label': expected a finite number, got 'x'"),
         ("label,qid\nnan,a\n", r"rows\.csv:2:'label': expected a finite number, got 'nan'"),

@@ -1,7 +1,8 @@
-"""LightGBM as an implementation of the ``Booster`` protocol."""
+"""LightGBM: everything that gbmrank needs of it."""
 
 from collections.abc import Mapping
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, Final
 
 from gbmrank.boosters.base import Booster, Range, Rows, Student, Tuning, plain_name
 from gbmrank.boosters.lightgbm.call_stack import current_training
@@ -17,8 +18,7 @@ from gbmrank.boosters.lightgbm.dataset import (
 from gbmrank.boosters.lightgbm.network import network
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS, needed_settings
 from gbmrank.boosters.lightgbm.training import bins, load_model, merge, train, wrap
-from gbmrank.boosters.settings import Setting, robust_settings
-from gbmrank.data.queries import RankingData
+from gbmrank.boosters.settings import CONSTRAINTS, robust_settings
 from gbmrank.types import FloatArray
 
 _ROBUST: Mapping[str, Any] = {
@@ -43,8 +43,7 @@ def _try_objective(
     lgb = import_lightgbm()
     data = lgb.Dataset(rows.features, rows.labels, group=rows.sizes, free_raw_data=False)
     booster = lgb.train({"objective": objective, **_SMALL, **params}, data, rounds)
-    scores: FloatArray = booster.predict(rows.features, raw_score=True)
-    return scores
+    return booster.predict(rows.features, raw_score=True)
 
 
 def _try_metric(metric: Any, rows: Rows) -> tuple[FloatArray, float]:
@@ -80,68 +79,49 @@ _TUNING = Tuning(
 )
 
 
-@final
-class _LightGBM:
-    name = "lightgbm"
-    title = "LightGBM"
-    data_set = "Dataset"
-    reads = READS
-    parameters = PARAMETERS
-    tuning = _TUNING
-    student = Student(
+def _metric_name(text: str, higher_is_better: bool) -> str:  # noqa: ARG001
+    """Return a name that no built-in metric has, or their histories would be mixed."""
+    return f"gbmrank_{plain_name(text)}"
+
+
+def _report(text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
+    return _metric_name(text, higher_is_better), value, higher_is_better
+
+
+LIGHTGBM: Final = Booster(
+    name="lightgbm",
+    title="LightGBM",
+    data_set="Dataset",
+    reads=READS,
+    parameters=PARAMETERS,
+    tuning=_TUNING,
+    student=Student(
         {"feature_fraction": 0.8, "min_data_in_leaf": 10},
-        frozenset(
-            (
-                *("num_leaves", "max_depth", "max_bin", "categorical_feature"),
-                *("monotone_constraints", "interaction_constraints"),
-            )
-        ),
-    )
-    native: tuple[str, ...] = ("lambdarank", "rank_xendcg")
-    debiased: tuple[str, ...] = ("lambdarank",)
-    importance_types: tuple[str, ...] = ("gain", "split")
-    squared_error = "regression"
-    suffixes: tuple[str, ...] = (".txt",)
-    first_bytes = b"tree"  # of a model file, whatever its suffix
-    groups_hint = "group= of the Dataset"
-    memory_factor = 2.5  # a worker joins its partitions into one table before it bins them
-    weights_on_cluster = True  # together with queries, for its own objectives
-
-    columns = staticmethod(read_columns)
-    group_sizes = staticmethod(group_sizes)
-    train = staticmethod(train)
-    network = staticmethod(network)
-    bins = staticmethod(bins)
-    load = staticmethod(load_model)
-    wrap = staticmethod(wrap)
-    merge = staticmethod(merge)
-    training = staticmethod(current_training)
-    check_training = staticmethod(check_bagging)
-    start_training = staticmethod(start_training)
-    ignored_objective = staticmethod(ignored_objective)
-
-    def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return a name that no built-in metric has, or their histories would be mixed."""
-        return f"gbmrank_{plain_name(text)}"
-
-    def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
-        """Return name, value and direction."""
-        return self.metric_name(text, higher_is_better), value, higher_is_better
-
-    def settings(self, shift_invariant: bool) -> tuple[Setting, ...]:
-        """Return the parameters that a custom objective needs."""
-        return needed_settings()
-
-    def robust(self, curvature: float | None) -> tuple[Setting, ...]:
-        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
-        return robust_settings(_ROBUST, curvature)
-
-    def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
-        """Accept all weights: LightGBM has one weight per row."""
-
-    def unseen_message(self, column: Any, what: str, category: str) -> str | None:
-        """Return None: LightGBM treats such a category as missing."""
-        return None
-
-
-LIGHTGBM: Final[Booster] = _LightGBM()
+        frozenset(("num_leaves", "max_depth", "max_bin", "categorical_feature", *CONSTRAINTS)),
+    ),
+    native=("lambdarank", "rank_xendcg"),
+    debiased=("lambdarank",),
+    importance_types=("gain", "split"),
+    squared_error="regression",
+    suffixes=(".txt",),
+    first_bytes=b"tree",
+    groups_hint="group= of the Dataset",
+    memory_factor=2.5,  # a worker joins its partitions into one table before it bins them
+    weights_on_cluster=True,
+    columns=read_columns,
+    group_sizes=group_sizes,
+    training=current_training,
+    check_training=check_bagging,
+    start_training=start_training,
+    ignored_objective=ignored_objective,
+    metric_name=_metric_name,
+    report=_report,
+    settings=needed_settings,
+    robust=partial(robust_settings, _ROBUST),
+    train=train,
+    network=network,
+    bins=bins,
+    load=load_model,
+    wrap=wrap,
+    merge=merge,
+)

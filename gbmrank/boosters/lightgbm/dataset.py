@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns
 from gbmrank.boosters.lightgbm.call_stack import current_training, evaluates_training_set
 from gbmrank.boosters.lightgbm.parameters import PARAMETERS
 from gbmrank.boosters.settings import is_on
@@ -148,15 +148,11 @@ def _queries_in_training(data: Any) -> int:
     return 0 if sizes is None else len(sizes)
 
 
-def _subset(data: Any) -> Subset | None:
+def _subset(data: Any) -> Subset:
     """Follow a subset (``lightgbm.cv`` makes them) to the data set it was taken from."""
-    rows = None
+    rows, data = np.asarray(data.used_indices, dtype=np.int64), data.reference
     while data.used_indices is not None:
-        own = np.asarray(data.used_indices, dtype=np.int64)
-        rows = own if rows is None else own[rows]
-        data = data.reference
-    if rows is None:
-        return None
+        rows, data = np.asarray(data.used_indices, dtype=np.int64)[rows], data.reference
     _warn_if_cut(rows, data)
     return Subset(rows, data.num_data())
 

@@ -85,7 +85,7 @@ _USUAL_EVAL_AT = (1, 2, 3, 4, 5)  # the default of LGBMRanker
 _FILES = ("forcedsplits_filename", "forcedbins_filename")
 
 
-def needed_settings() -> tuple[Setting, ...]:
+def needed_settings(shift_invariant: bool) -> tuple[Setting, ...]:  # noqa: ARG001
     """Return the parameters a custom objective needs."""
     return (
         Setting(

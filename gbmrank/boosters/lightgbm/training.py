@@ -4,8 +4,9 @@ import io
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -18,7 +19,7 @@ from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
-from gbmrank.data.tables import dense
+from gbmrank.data.tables import Reads, dense
 from gbmrank.errors import ConfigError, DataError, NumericError
 from gbmrank.types import FloatArray
 
@@ -43,33 +44,27 @@ _QUIET = {"verbosity": -1, "feature_pre_filter": False}
 
 
 @final
+@dataclass(eq=False)
 class LightGBMFitted:
     """A LightGBM booster that predicts up to its best round.
 
     ``threads`` is the number of threads for predictions; LightGBM does not store it in models.
     """
 
-    backend = "lightgbm"
-    reads = READS
+    booster: Any
+    n_rounds: int
+    threads: int | None = None
 
-    def __init__(self, booster: Any, n_rounds: int, threads: int | None = None) -> None:
-        self.booster = booster
-        self._n_rounds = n_rounds
-        self._options = {} if threads is None else {"num_threads": threads}
-
-    @property
-    def n_rounds(self) -> int:
-        """Number of rounds that count."""
-        return self._n_rounds
+    backend: ClassVar[str] = "lightgbm"
+    reads: ClassVar[Reads] = READS
 
     def scores(self, features: Any) -> FloatArray:
         """Return one raw score per row."""
+        given = {} if self.threads is None else {"num_threads": self.threads}
 
         def score(rows: Any) -> FloatArray:
-            raw = self.booster.predict(
-                rows, raw_score=True, num_iteration=self._n_rounds, **self._options
-            )
-            return np.asarray(raw, np.float64)
+            made = self.booster.predict(rows, raw_score=True, num_iteration=self.n_rounds, **given)
+            return np.asarray(made, np.float64)
 
         return by_blocks(score, features)
 
@@ -77,14 +72,12 @@ class LightGBMFitted:
 
     def importances(self, kind: str | None = None) -> FloatArray:
         """Return the importance of each feature: of a kind of LightGBM's, or summed gain."""
-        found = self.booster.feature_importance(kind or "gain", iteration=self._n_rounds)
+        found = self.booster.feature_importance(kind or "gain", iteration=self.n_rounds)
         return np.asarray(found, np.float64)
 
     def first(self, rounds: int) -> "LightGBMFitted":
         """Return the model that predicts with its first rounds only."""
-        made = LightGBMFitted(self.booster, rounds)
-        made._options = self._options
-        return made
+        return LightGBMFitted(self.booster, rounds, self.threads)
 
     @property
     def columns(self) -> Schema:
@@ -99,7 +92,7 @@ class LightGBMFitted:
 
     def trees(self) -> Trees:
         """Return the trees up to the best round."""
-        text = self.booster.model_to_string(num_iteration=self._n_rounds)
+        text = self.booster.model_to_string(num_iteration=self.n_rounds)
         head, *blocks = _TREE.split(text.partition("end of trees")[0])
         if "\nnum_tree_per_iteration=1\n" not in head:
             raise ConfigError(
@@ -113,7 +106,7 @@ class LightGBMFitted:
         It names lambdarank, whose predictions are raw scores too. The model itself names none, so
         that ``refit`` raises instead of training with lambdarank.
         """
-        text = self.booster.model_to_string(num_iteration=self._n_rounds)
+        text = self.booster.model_to_string(num_iteration=self.n_rounds)
         if _HAS_OBJECTIVE.search(text.partition("\nTree=0\n")[0]) is None:
             text = text.replace("\nfeature_names=", f"\nobjective={_RAW}\nfeature_names=", 1)
             text = text.replace("\n[objective: custom]\n", f"\n[objective: {_RAW}]\n", 1)
@@ -121,17 +114,17 @@ class LightGBMFitted:
 
     def stamp(self, identity: str) -> None:
         """Store a text in the model, and truncate the model after its best round."""
-        text = self.booster.model_to_string(num_iteration=self._n_rounds)
+        text = self.booster.model_to_string(num_iteration=self.n_rounds)
         line = f"[data: {_MARK}{quote(identity, safe=_PLAIN)}]"
         self.booster = type(self.booster)(model_str=_SLOT.sub(lambda _: line, text, count=1))
-        self.booster.best_iteration = self._n_rounds
+        self.booster.best_iteration = self.n_rounds
 
     def save(self, path: str) -> None:
         """Write the model in LightGBM's format, with a checksum as a line of its header.
 
         LightGBM ignores unknown lines, and drops them when it saves.
         """
-        first, rest = self.booster.model_to_string(num_iteration=self._n_rounds).split("\n", 1)
+        first, rest = self.booster.model_to_string(num_iteration=self.n_rounds).split("\n", 1)
         text = f"{first}\n{NAME}={BLANK}\n{rest}"
         Path(path).write_bytes(with_checksum(text.encode()))
 
@@ -173,16 +166,14 @@ def merge(
     blocks = []
     for text, factor, share in zip(texts, factors, shares, strict=True):
         _, *trees = _TREE.split(text.partition("end of trees")[0])
-        gain = sum(float(one) for tree in trees for one in _numbers(_GAINS, tree))
+        gain = sum(float(one) for row in _GAINS.findall("".join(trees)) for one in row.split())
         for tree in trees:
             scaled = _scaled(_VALUES, tree, factor)
-            scaled = _scaled(_GAINS, scaled, share / gain if gain > 0.0 else 1.0)
-            blocks.append(scaled)
+            blocks.append(_scaled(_GAINS, scaled, share / gain if gain > 0.0 else 1.0))
     head, tail = _TREE.split(texts[0], maxsplit=1)[0], texts[0].partition("end of trees")[2]
     tail = re.sub(r"^\[objective: .*\]$", "[objective: custom]", tail, flags=re.MULTILINE)
-    merged = LightGBMFitted(_assembled(_OWN.sub("", head), blocks, tail), len(blocks))
-    merged._options = models[0]._options
-    return merged
+    merged = _assembled(_OWN.sub("", head), blocks, tail)
+    return LightGBMFitted(merged, len(blocks), models[0].threads)
 
 
 def _tree(block: str) -> Tree:
@@ -229,10 +220,6 @@ def _assembled(head: str, trees: Sequence[str], tail: str) -> Any:
     sizes = " ".join(str(len(block.encode())) for block in blocks)
     head = re.sub(r"^tree_sizes=.*$", f"tree_sizes={sizes}", head, flags=re.MULTILINE)
     return import_lightgbm().Booster(model_str=f"{head}{''.join(blocks)}end of trees{tail}")
-
-
-def _numbers(line: re.Pattern[str], tree: str) -> list[str]:
-    return [number for found in line.finditer(tree) for number in found.group(1).split()]
 
 
 def _scaled(line: re.Pattern[str], tree: str, factor: float) -> str:

@@ -1,30 +1,19 @@
-"""XGBoost as an implementation of the ``Booster`` protocol."""
+"""XGBoost: everything that gbmrank needs of it."""
 
-from collections.abc import Mapping
-from typing import Any, Final, final
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
-from gbmrank.boosters.base import Booster, Range, Rows, Student, Tuning, plain_name
-from gbmrank.boosters.settings import Setting, robust_settings
-from gbmrank.boosters.supervision import Training
+from gbmrank.boosters.base import Booster, Peers, Range, Rows, Student, Tuning, plain_name
+from gbmrank.boosters.settings import CONSTRAINTS, robust_settings
 from gbmrank.boosters.xgboost.call_stack import current_training
-from gbmrank.boosters.xgboost.dataset import (
-    READS,
-    group_sizes,
-    import_xgboost,
-    read_columns,
-)
-from gbmrank.boosters.xgboost.network import network
+from gbmrank.boosters.xgboost.dataset import READS, group_sizes, import_xgboost, read_columns
 from gbmrank.boosters.xgboost.parameters import PARAMETERS, needed_settings
-from gbmrank.boosters.xgboost.training import (
-    bins,
-    load_model,
-    merge,
-    train,
-    unseen_message,
-    wrap,
-)
+from gbmrank.boosters.xgboost.training import bins, load_model, merge, train, unseen_message, wrap
 from gbmrank.data.queries import RankingData
 from gbmrank.errors import WeightError
 from gbmrank.types import FloatArray
@@ -70,8 +59,7 @@ def _matrix(xgb: Any, rows: Rows) -> Any:
 
 
 def _scores(booster: Any, data: Any) -> FloatArray:
-    scores: FloatArray = booster.predict(data, output_margin=True).astype(np.float64)
-    return scores
+    return booster.predict(data, output_margin=True).astype(np.float64)
 
 
 _TUNING = Tuning(
@@ -90,78 +78,84 @@ _TUNING = Tuning(
 )
 
 
-@final
-class _XGBoost:
-    name = "xgboost"
-    title = "XGBoost"
-    data_set = "DMatrix"
-    reads = READS
-    parameters = PARAMETERS
-    tuning = _TUNING
-    student = Student(
+def _metric_name(text: str, higher_is_better: bool) -> str:
+    """Return a name from which XGBoost infers the right direction.
+
+    Early stopping maximises only names that start with ``auc``, ``pre``, ``map`` or ``ndcg``.
+    """
+    plain = plain_name(text)
+    return f"pre_gbmrank_{plain}" if higher_is_better else f"gbmrank_{plain}"
+
+
+def _report(text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
+    return _metric_name(text, higher_is_better), value
+
+
+def _check_weights(data: RankingData, params: Mapping[str, Any]) -> None:
+    """Raise WeightError for weights of linear models: XGBoost would read out of bounds."""
+    if params.get("booster") == "gblinear" and data.weight is not None:
+        raise WeightError(
+            "booster='gblinear' needs one weight per row, but with queries XGBoost stores one "
+            "per query; leave out the weights, or use a tree booster"
+        )
+
+
+@contextlib.contextmanager
+def _network(peers: Peers) -> Iterator[dict[str, Any]]:
+    """Connect this task with the others, and yield parameters of the training: none."""
+    if peers.size == 1:
+        yield {}
+        return
+    xgb, args = import_xgboost(), None
+    if peers.rank == 0:
+        from xgboost.tracker import RabitTracker
+
+        tracker = RabitTracker(n_workers=peers.size, host_ip=peers.host, sortby="task")
+        tracker.start()
+        threading.Thread(target=tracker.wait_for, daemon=True).start()
+        args = tracker.worker_args()
+    known = peers.gather(args)[0]
+    # Ranks are sorted by this text.
+    with xgb.collective.CommunicatorContext(**known, dmlc_task_id=f"{peers.rank:08d}"):
+        yield {}
+
+
+_RANKING = ("rank:ndcg", "rank:pairwise", "rank:map")
+XGBOOST: Final = Booster(
+    name="xgboost",
+    title="XGBoost",
+    data_set="DMatrix",
+    reads=READS,
+    parameters=PARAMETERS,
+    tuning=_TUNING,
+    student=Student(
         {"colsample_bytree": 0.8, "min_child_weight": 20.0},  # 10 rows: each has a Hessian of 2
         frozenset(
-            (
-                *("max_depth", "max_leaves", "grow_policy", "max_bin", "feature_types"),
-                *("monotone_constraints", "interaction_constraints"),
-            )
+            ("max_depth", "max_leaves", "grow_policy", "max_bin", "feature_types", *CONSTRAINTS)
         ),
-    )
-    native: tuple[str, ...] = ("rank:ndcg", "rank:pairwise", "rank:map")
-    debiased: tuple[str, ...] = native
-    importance_types: tuple[str, ...] = ("gain", "weight", "cover", "total_gain", "total_cover")
-    squared_error = "reg:squarederror"
-    suffixes: tuple[str, ...] = (".ubj", ".json")
-    first_bytes = b"{"
-    groups_hint = "qid= or group= of the DMatrix"
-    memory_factor = 1.5  # a worker bins one partition after the other
-    weights_on_cluster = False
-
-    columns = staticmethod(read_columns)
-    group_sizes = staticmethod(group_sizes)
-    train = staticmethod(train)
-    network = staticmethod(network)
-    bins = staticmethod(bins)
-    load = staticmethod(load_model)
-    wrap = staticmethod(wrap)
-    merge = staticmethod(merge)
-    training = staticmethod(current_training)
-    settings = staticmethod(needed_settings)
-    unseen_message = staticmethod(unseen_message)
-
-    def ignored_objective(self) -> None:
-        """Return None: XGBoost rejects objectives that it does not know."""
-
-    def check_training(self, training: Training) -> None:
-        """Accept all parameters: none breaks custom objectives."""
-
-    def start_training(self, training: Training) -> None:
-        """Do nothing."""
-
-    def metric_name(self, text: str, higher_is_better: bool) -> str:
-        """Return a name from which XGBoost infers the right direction.
-
-        Early stopping maximises only names that start with ``auc``, ``pre``, ``map`` or
-        ``ndcg``.
-        """
-        plain = plain_name(text)
-        return f"pre_gbmrank_{plain}" if higher_is_better else f"gbmrank_{plain}"
-
-    def report(self, text: str, value: float, higher_is_better: bool) -> tuple[Any, ...]:
-        """Return name and value."""
-        return self.metric_name(text, higher_is_better), value
-
-    def robust(self, curvature: float | None) -> tuple[Setting, ...]:
-        """Return tree parameters that rarely overfit, for a mean Hessian per row."""
-        return robust_settings(_ROBUST, curvature)
-
-    def check_weights(self, data: RankingData, params: Mapping[str, Any]) -> None:
-        """Raise WeightError for weights of linear models: XGBoost would read out of bounds."""
-        if params.get("booster") == "gblinear" and data.weight is not None:
-            raise WeightError(
-                "booster='gblinear' needs one weight per row, but with queries XGBoost stores one "
-                "per query; leave out the weights, or use a tree booster"
-            )
-
-
-XGBOOST: Final[Booster] = _XGBoost()
+    ),
+    native=_RANKING,
+    debiased=_RANKING,
+    importance_types=("gain", "weight", "cover", "total_gain", "total_cover"),
+    squared_error="reg:squarederror",
+    suffixes=(".ubj", ".json"),
+    first_bytes=b"{",
+    groups_hint="qid= or group= of the DMatrix",
+    memory_factor=1.5,  # a worker bins one partition after the other
+    weights_on_cluster=False,
+    columns=read_columns,
+    group_sizes=group_sizes,
+    training=current_training,
+    metric_name=_metric_name,
+    report=_report,
+    settings=needed_settings,
+    robust=partial(robust_settings, _ROBUST),
+    check_weights=_check_weights,
+    unseen_message=unseen_message,
+    train=train,
+    network=_network,
+    bins=bins,
+    load=load_model,
+    wrap=wrap,
+    merge=merge,
+)

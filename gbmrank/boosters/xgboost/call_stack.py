@@ -66,5 +66,4 @@ def _as_training(model: Any, given: Any) -> Training:
 def _tree_parameters(model: Any) -> Mapping[str, Any]:
     """Return the tree parameters; a Booster does not expose its other parameters."""
     booster = json.loads(model.save_config())["learner"]["gradient_booster"]
-    found: Mapping[str, Any] = booster.get("tree_train_param", {})
-    return found
+    return booster.get("tree_train_param", {})

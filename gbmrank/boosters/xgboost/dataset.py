@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from gbmrank.boosters.base import import_booster
-from gbmrank.boosters.bindings import latest_training
-from gbmrank.boosters.dataset_columns import BoosterColumns
+from gbmrank.boosters.bindings import BoosterColumns, latest_training
 from gbmrank.data.columns import read_ids
 from gbmrank.data.tables import Reads
 from gbmrank.errors import ConfigError, DataError, GroupError, WeightError
@@ -89,7 +88,6 @@ def data_iterator(
         If a batch has no rows, or lacks a key that another one has: XGBoost would reuse the
         weights of the previous batch.
     """
-    xgb = import_xgboost()
     if isinstance(batches, Mapping):
         raise ConfigError("batches is a single batch; pass a list of batches: [batch]")
     if isinstance(batches, Iterator):
@@ -98,20 +96,27 @@ def data_iterator(
             "generator function, or a list"
         )
 
-    class Batches(xgb.DataIter):  # type: ignore[name-defined, misc]
+    def numbered() -> Iterator[_Batch]:
+        return map(_Queries().numbered, batches() if callable(batches) else batches)
+
+    return repeated(numbered, cache_prefix)
+
+
+def repeated(batches: Callable[[], Iterator[_Batch]], cache_prefix: str | None = None) -> Any:
+    """Return a DataIter over the arguments of ``input_data``, made again for every pass."""
+
+    class Batches(import_xgboost().DataIter):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(cache_prefix=cache_prefix)
             self.reset()
 
         def next(self, input_data: Callable[..., None]) -> bool:
-            batch = next(self._left, None)
-            if batch is not None:
-                input_data(**self._queries.numbered(batch))
+            if (batch := next(self._left, None)) is not None:
+                input_data(**batch)
             return batch is not None
 
         def reset(self) -> None:
-            self._left = iter(batches() if callable(batches) else batches)
-            self._queries = _Queries()
+            self._left = batches()
 
     return Batches()
 
@@ -136,7 +141,12 @@ class _Queries:
         if not len(ids):
             raise DataError(f"batch {self._batch} has no rows; leave it out")
         starts = np.concatenate([[True], ids[1:] != ids[:-1]])
-        self._check_weight(given, int(starts.sum()))
+        queries = int(starts.sum())
+        if "weight" in given and np.size(given["weight"]) != queries:
+            raise WeightError(
+                f"batch {self._batch}: weight has {np.size(given['weight'])} entries for {queries} "
+                "queries; XGBoost needs one per query"
+            )
         return {**given, "qid": self._number(ids[starts].tolist()) + np.cumsum(starts) - 1}
 
     def _check_keys(self, batch: _Batch) -> dict[str, Any]:
@@ -149,22 +159,13 @@ class _Queries:
         if "qid" not in given or "label" not in given:
             raise DataError(f"batch {self._batch} needs data, label and qid (one id per row)")
         self._keys = set(given) if self._keys is None else self._keys
-        differ = sorted(self._keys ^ set(given))
-        if differ:
+        if differ := sorted(self._keys ^ set(given)):
             lacks, has = (self._batch, 0) if differ[0] in self._keys else (0, self._batch)
             raise DataError(
                 f"batch {lacks} has no {differ[0]}, but batch {has} has one, which XGBoost would "
                 "reuse; pass it in all batches or in none"
             )
         return given
-
-    def _check_weight(self, given: Mapping[str, Any], queries: int) -> None:
-        count = queries if "weight" not in given else int(np.size(given["weight"]))
-        if count != queries:
-            raise WeightError(
-                f"batch {self._batch}: weight has {count} entries for {queries} queries; XGBoost "
-                "needs one per query"
-            )
 
     def _number(self, queries: list[Any]) -> int:
         """Register queries; return the number of the first."""

@@ -5,23 +5,23 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from gbmrank.boosters.base import Job, Part, PooledPart, Trained
 from gbmrank.boosters.bindings import keep_rows
 from gbmrank.boosters.trees import Tree, Trees
-from gbmrank.boosters.xgboost.dataset import READS, import_xgboost
+from gbmrank.boosters.xgboost.dataset import READS, import_xgboost, repeated
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
-from gbmrank.data.queries import RankingData
+from gbmrank.data.queries import RankingData, sorted_ties
 from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
-from gbmrank.data.tables import categorical_columns, column_names, first_infinite, take_rows
+from gbmrank.data.tables import Reads, categorical_columns, column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
 from gbmrank.types import FloatArray, IntArray
 
@@ -32,15 +32,15 @@ _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column:
 
 
 @final
+@dataclass(eq=False)
 class XGBoostFitted:
     """An XGBoost booster, truncated after its best round; ``threads`` are for predictions."""
 
-    backend = "xgboost"
-    reads = READS
+    booster: Any
+    threads: int | None = None
 
-    def __init__(self, booster: Any, threads: int | None = None) -> None:
-        self.booster = booster
-        self._threads = threads
+    backend: ClassVar[str] = "xgboost"
+    reads: ClassVar[Reads] = READS
 
     @property
     def n_rounds(self) -> int:
@@ -53,7 +53,7 @@ class XGBoostFitted:
 
         def score(table: Any) -> FloatArray:
             with _explaining(xgb, table, "X"):
-                rows = xgb.DMatrix(table, enable_categorical=True, nthread=self._threads)
+                rows = xgb.DMatrix(table, enable_categorical=True, nthread=self.threads)
                 # Names were compared before, with those of the user; the model has others.
                 raw = self.booster.predict(rows, output_margin=True, validate_features=False)
             return np.asarray(raw, np.float64)
@@ -74,7 +74,7 @@ class XGBoostFitted:
 
     def first(self, rounds: int) -> "XGBoostFitted":
         """Return the model that predicts with its first rounds only."""
-        return XGBoostFitted(first_rounds(self.booster, rounds), self._threads)
+        return XGBoostFitted(first_rounds(self.booster, rounds), self.threads)
 
     @property
     def columns(self) -> Schema:
@@ -88,7 +88,7 @@ class XGBoostFitted:
         known = self.booster.get_categories() if categorical_columns(features) else None
         with _explaining(xgb, features, "X"):
             rows = xgb.DMatrix(
-                features, enable_categorical=True, feature_types=known, nthread=self._threads
+                features, enable_categorical=True, feature_types=known, nthread=self.threads
             ).get_data()
         made = np.full(rows.shape, np.nan)  # what is not stored is missing
         made[np.repeat(np.arange(len(made)), np.diff(rows.indptr)), rows.indices] = rows.data
@@ -186,7 +186,8 @@ def train(job: Job) -> Trained:
             train_set,
             job.rounds,
             obj=None if native else job.objective,
-            evals=list(zip(sets, map(_set_name, job.valid), strict=True)),
+            # XGBoost puts this name before that of a metric, with a dash.
+            evals=[(s, re.sub(r"[-:\s]+", "_", n)) for s, n in zip(sets, job.valid, strict=True)],
             custom_metric=monitor if sets else None,
             verbose_eval=False,
             xgb_model=job.start,
@@ -198,7 +199,8 @@ def train(job: Job) -> Trained:
         raise
     except xgb.core.XGBoostError as error:
         _explain_unseen(error, job.train.features, "a validation set")
-        raise ConfigError(f"XGBoost: {without_stack(error)}") from error
+        plain = str(error).partition("\nStack trace")[0].strip()
+        raise ConfigError(f"XGBoost: {plain}") from error
     stopped, threads = booster.attr("best_iteration"), params.get("nthread")
     kept = job.rounds_kept(monitor, before, 0 if stopped is None else int(stopped) + 1)
     model = first_rounds(booster, kept, threads) if kept else booster
@@ -214,8 +216,7 @@ def bins(job: Job, part: Part) -> Any:
 def _as_shown(part: Part) -> Part:
     """Return the rows of every query in the order of their positions."""
     data = part.data
-    query = data.groups.spread(np.arange(data.groups.n_queries))
-    order = np.lexsort((data.columns["position"], query))
+    order, _, _ = sorted_ties(data.columns["position"], data.groups)
     arranged = replace(
         data,
         labels=data.labels[order],
@@ -223,11 +224,6 @@ def _as_shown(part: Part) -> Part:
         columns={name: column[order] for name, column in data.columns.items()},
     )
     return Part(take_rows(part.features, order), arranged)
-
-
-def _set_name(name: str) -> str:
-    """Return a name that XGBoost can put before that of a metric, with a dash."""
-    return re.sub(r"[-:\s]+", "_", name)
 
 
 def first_rounds(booster: Any, rounds: int, threads: int | None = None) -> Any:
@@ -263,7 +259,7 @@ def merge(
     Gains of splits are in units of the loss of each model; they are scaled so that the gains of
     a model sum to its share. Trees of dart are scaled by their dart weights.
     """
-    threads, start = models[0]._threads, 0.0
+    threads, start = models[0].threads, 0.0
     merged: dict[str, list[Any]] = {"trees": [], "tree_info": [], "iteration_indptr": [0]}
     for one, factor, share in zip(models, factors, shares, strict=True):
         learner = _document(one.booster)["learner"]
@@ -347,19 +343,20 @@ def _start(booster: Any, threads: int | None) -> float:
 
 
 def _data_set(
-    xgb: Any,
-    job: Job,
-    part: Part | PooledPart,
-    params: Any,
-    what: str,
-    reference: Any = None,
+    xgb: Any, job: Job, part: Part | PooledPart, params: Any, what: str, reference: Any = None
 ) -> Any:
     data, whole = part.data, part
+    columns = {
+        "label": data.labels,
+        "weight": _query_weight(data, job.objective) if job.ranks else data.weight,
+        "group": data.groups.sizes if job.ranks else None,
+        "feature_weights": params.get("feature_weights") if reference is None else None,
+    }
     if isinstance(part, PooledPart):
         whole = part.pool.part
         if reference is None and not needs_all_values(params):
             binned = part.pool.data_set(lambda every: _data_set(xgb, job, every, params, what))
-            return _in_batches(xgb, job, part, params, binned)
+            return _in_batches(xgb, part, columns, params, binned)
     width = whole.features.shape[1]
     for name in OF_DATA_SET:
         if params.get(name) is not None and len(params[name]) != width:  # XGBoost takes fewer
@@ -367,24 +364,20 @@ def _data_set(
                 f"{name} has {len(params[name])} entries, but {what} has {width} columns; pass one "
                 "entry per column"
             )
-    columns = {
-        "label": data.labels,
-        "weight": _query_weight(data, job.objective) if job.ranks else data.weight,
-        "group": data.groups.sizes if job.ranks else None,
-        "nthread": params.get("nthread"),
-        "enable_categorical": True,
-        "feature_types": params.get("feature_types"),
-        "feature_weights": params.get("feature_weights") if reference is None else None,
-    }
     features = part.features
     if isinstance(features, RowStore):
         return _of_store(xgb, features, data, columns, params, reference)
+    options = {
+        "nthread": params.get("nthread"),
+        "enable_categorical": True,
+        "feature_types": params.get("feature_types"),
+    }
     with _explaining(xgb, features, what, data.groups.row_order):
         if needs_all_values(params):
-            made = xgb.DMatrix(features, **columns)
+            made = xgb.DMatrix(features, **columns, **options)
         else:
             most, like = params.get("max_bin"), job.bins if reference is None else reference
-            made = xgb.QuantileDMatrix(features, max_bin=most, ref=like, **columns)
+            made = xgb.QuantileDMatrix(features, max_bin=most, ref=like, **columns, **options)
     if reference is not None:  # columns were compared; XGBoost needs names in all sets or in none
         made.feature_names = reference.feature_names
     keep_rows(made, data)
@@ -402,31 +395,24 @@ def _of_store(
         max=len(offsets) - 1
     )
 
-    class Batches(xgb.DataIter):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__(cache_prefix=f"{store.path}.xgboost")
-            self.reset()
+    def batches() -> Iterator[Mapping[str, Any]]:
+        for first, last in itertools.pairwise(cuts):
+            start, end = int(offsets[first]), int(offsets[last])
+            if start < end:
+                yield {
+                    "data": store.rows(start, end),
+                    "label": data.labels[start:end],
+                    "qid": np.repeat(np.arange(first, last), data.groups.sizes[first:last]),
+                    "weight": None if weight is None else weight[first:last],
+                    "feature_names": store.names,
+                }
 
-        def next(self, input_data: Any) -> bool:
-            for first, last in self._left:
-                start, end = int(offsets[first]), int(offsets[last])
-                input_data(
-                    data=store.rows(start, end),
-                    label=data.labels[start:end],
-                    qid=np.repeat(np.arange(first, last), data.groups.sizes[first:last]),
-                    weight=None if weight is None else weight[first:last],
-                    feature_names=store.names,
-                )
-                return True
-            return False
-
-        def reset(self) -> None:
-            self._left = iter([two for two in itertools.pairwise(cuts) if two[0] < two[1]])
-
-    external = getattr(xgb, "ExtMemQuantileDMatrix", xgb.QuantileDMatrix)  # since 3.0
-    binning = {} if reference is None else {"ref": reference}
-    bins = {} if params.get("max_bin") is None else {"max_bin": params["max_bin"]}
-    made = external(Batches(), nthread=columns["nthread"], **bins, **binning)
+    made = xgb.ExtMemQuantileDMatrix(
+        repeated(batches, f"{store.path}.xgboost"),
+        nthread=params.get("nthread"),
+        max_bin=params.get("max_bin"),
+        ref=reference,
+    )
     if columns["feature_weights"] is not None:
         made.set_info(feature_weights=columns["feature_weights"])
     keep_rows(made, data)
@@ -434,37 +420,22 @@ def _of_store(
     return made
 
 
-def _in_batches(xgb: Any, job: Job, part: PooledPart, params: Any, binned: Any) -> Any:
+def _in_batches(xgb: Any, part: PooledPart, columns: Any, params: Any, binned: Any) -> Any:
     """Return some rows of a binned data set; their features are copied in small batches."""
-    batches = np.array_split(part.rows, _BATCHES)
 
-    class Batches(xgb.DataIter):  # type: ignore[misc]
-        def reset(self) -> None:
-            self._left = iter(batches)
+    def batches() -> Iterator[Mapping[str, Any]]:
+        for rows in np.array_split(part.rows, _BATCHES):
+            features = take_rows(part.pool.part.features, rows)
+            yield {"data": features, "feature_types": params.get("feature_types")}
 
-        def next(self, input_data: Callable[..., None]) -> bool:
-            rows = next(self._left, None)
-            if rows is not None:
-                types = params.get("feature_types")
-                input_data(data=take_rows(part.pool.part.features, rows), feature_types=types)
-            return rows is not None
-
-    source = Batches()
-    source.reset()
     made = xgb.QuantileDMatrix(
-        source,
+        repeated(batches),
         max_bin=params.get("max_bin"),
         ref=binned,
         nthread=params.get("nthread"),
         enable_categorical=True,
     )
-    weight = _query_weight(part.data, job.objective) if job.ranks else part.data.weight
-    made.set_info(
-        label=part.data.labels,
-        group=part.data.groups.sizes if job.ranks else None,
-        weight=weight,
-        feature_weights=params.get("feature_weights"),
-    )
+    made.set_info(**columns)
     keep_rows(made, part.data)
     return made
 
@@ -478,8 +449,7 @@ def _explaining(
         yield
     except xgb.core.XGBoostError as error:
         _explain_unseen(error, features, what)
-        found = first_infinite(features)
-        if found is None:
+        if (found := first_infinite(features)) is None:
             raise DataError(f"XGBoost: {_first_line(error)}") from error
         row, column = found
         at = row if order is None else int(order[row])
@@ -505,8 +475,7 @@ def unseen_message(column: Any, what: str, category: str) -> str:
 
 def _explain_unseen(error: Exception, features: Any, what: str) -> None:
     """Raise for an unseen category, of which XGBoost's error only has the column number."""
-    found = _UNSEEN.search(str(error))
-    if found is None:
+    if (found := _UNSEEN.search(str(error))) is None:
         return
     number, category = int(found.group(1)), found.group(2)
     names = column_names(features)
@@ -523,11 +492,6 @@ def needs_all_values(params: Mapping[str, Any]) -> bool:
     """Whether training uses feature values, not histogram bins."""
     histograms = params.get("tree_method", "hist") in ("hist", "auto")
     return not histograms or params.get("booster") == "gblinear"
-
-
-def without_stack(error: Exception) -> str:
-    """Return XGBoost's message without its stack trace."""
-    return str(error).partition("\nStack trace")[0].strip()
 
 
 def _query_weight(data: RankingData, objective: Any) -> FloatArray | None:

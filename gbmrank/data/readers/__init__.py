@@ -2,13 +2,7 @@
 
 from gbmrank.data.readers.frames import Header, read_csv, read_parquet, table_format
 from gbmrank.data.readers.letor import read_letor
-from gbmrank.data.readers.rows import (
-    FORMATS,
-    ROW_FORMATS,
-    FileOptions,
-    guess_format,
-    read_rows,
-)
+from gbmrank.data.readers.rows import FORMATS, ROW_FORMATS, FileOptions, guess_format, read_rows
 from gbmrank.data.readers.text import Limits, RankingFile, read_column
 from gbmrank.data.readers.trec import read_trec
 

@@ -10,6 +10,7 @@ import fnmatch
 import importlib.util
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from gbmrank.data.readers.text import (
     text_array,
     to_number,
 )
+from gbmrank.data.row_store import BLOCK
 from gbmrank.data.tables import (
     Categories,
     categorical_columns,
@@ -103,8 +105,7 @@ class Header:
                     f"the column {quoted(name)} is named both as {first} and as {part}; name a "
                     "different column for each"
                 )
-        twice = _first_repeated(features or ())
-        if twice is not None:
+        if (twice := _first_repeated(features or ())) is not None:
             raise ConfigError(f"the feature {twice!r} is listed twice")
 
     def _named_parts(self) -> dict[str, str]:
@@ -119,12 +120,9 @@ class Header:
         lowered = {name.lower(): name for name in reversed(free)}
         parts: dict[str, str] = {}
         for part, usual in _USUAL.items():
-            if part in named:
-                parts[part] = _named(named[part], header, path)
-            else:
-                match = next((lowered[name] for name in usual if name in lowered), None)
-                if match is not None:
-                    parts[part] = match
+            name = named.get(part, next((lowered[one] for one in usual if one in lowered), None))
+            if name is not None:
+                parts[part] = _named(name, header, path)
         for key, name in self.columns.items():
             if name in header or key not in self.optional:
                 parts[key] = _named(name, header, path)
@@ -172,6 +170,11 @@ class Header:
                 )
         return parts, names
 
+    def wanted(self, found: Sequence[str], path: PathLike) -> list[str]:
+        """Return the columns of a table that are read."""
+        parts, names = self.resolve(found, path)
+        return list(dict.fromkeys((*parts.values(), *names)))
+
     def notes(
         self, found: Sequence[str], taken: Mapping[str, str], left_out: Mapping[str, str]
     ) -> tuple[str, ...]:
@@ -216,7 +219,7 @@ def matching(wanted: Sequence[str], names: Sequence[str], where: PathLike) -> li
 
 def _no_label(header: Sequence[str]) -> str:
     """Say why a table has no label, and what to do."""
-    if list(header) == _numbers(len(header)):
+    if list(header) == [str(at) for at in range(len(header))]:
         return (
             "begins with a line of numbers, so its columns have no names; they are numbered from "
             f"0 to {len(header) - 1}: give --label-column 0 and --qid-column 1, if those are label "
@@ -228,16 +231,11 @@ def _no_label(header: Sequence[str]) -> str:
     )
 
 
-def _numbers(count: int) -> list[str]:
-    return [str(at) for at in range(count)]
-
-
 def _check_header(header: Sequence[str], path: PathLike) -> None:
     """Raise DataError for a table without columns, or with two columns of the same name."""
     if not header:
         raise DataError(f"{quoted(path)} is empty; the first line must name the columns")
-    twice = _first_repeated(header)
-    if twice is not None:
+    if (twice := _first_repeated(header)) is not None:
         raise DataError(f"{quoted(path)} has two columns called {quoted(twice)}; rename one")
 
 
@@ -321,9 +319,7 @@ def read_csv(
     header, limits = header or Header(), limits or Limits()
     rows = _csv_rows(path, delimiter, limits)
     _, found = next(rows, (0, []))
-    parts, names = header.resolve(found, path)
-    wanted = dict.fromkeys((*parts.values(), *names))
-    lines, cells = _read_cells(rows, found, list(wanted), path, limits)
+    lines, cells = _read_cells(rows, found, header.wanted(found, path), path, limits)
     if not lines:
         raise DataError(f"{quoted(path)} has no rows")
 
@@ -341,9 +337,9 @@ def read_csv(
     return _assembled(path, found, header, set(), (read, texts))
 
 
-def read_texts(path: PathLike, limits: Limits | None = None) -> dict[str, list[str]]:
+def read_texts(path: PathLike) -> dict[str, list[str]]:
     """Read all cells of a CSV file as strings, by column."""
-    limits = limits or Limits()
+    limits = Limits()
     rows = _csv_rows(path, None, limits)
     _, found = next(rows, (0, []))
     _check_header(found, path)
@@ -356,36 +352,27 @@ def read_parquet(
     """Read a Parquet file; columns that ``header`` does not need are not read from disk."""
     header, limits = header or Header(), limits or Limits()
     with open_parquet(path) as opened:
-        parts, names = header.resolve(opened.schema_arrow.names, path)
-        wanted = list(dict.fromkeys((*parts.values(), *names)))
+        found = opened.schema_arrow.names
+        wanted = header.wanted(found, path)
         _check_cells(path, opened.metadata.num_rows * len(wanted), limits)
         table = opened.read(columns=wanted)
     if not table.num_rows:
         raise DataError(f"{quoted(path)} has no rows")
-    return _of_arrow(table, names, opened.schema_arrow.names, path, header, limits)
+    return _of_arrow(table, found, path, header, limits)
 
 
-def read_parquet_batches(
-    path: PathLike, header: Header, limits: Limits, n_rows: int
-) -> Iterator[RankingFile]:
+def read_parquet_batches(path: PathLike, header: Header, limits: Limits) -> Iterator[RankingFile]:
     """Read a Parquet file some rows at a time."""
     with open_parquet(path) as opened:
         found = opened.schema_arrow.names
-        parts, names = header.resolve(found, path)
-        wanted = list(dict.fromkeys((*parts.values(), *names)))
-        for batch in opened.iter_batches(n_rows, columns=wanted):
+        for batch in opened.iter_batches(BLOCK, columns=header.wanted(found, path)):
             if len(batch):
-                columns = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
-                yield _of_arrow(columns, names, found, path, header, limits)
+                table = sys.modules["pyarrow"].Table.from_batches([batch])
+                yield _of_arrow(table, found, path, header, limits)
 
 
 def _of_arrow(
-    table: Any,
-    names: Sequence[str],
-    found: Sequence[str],
-    path: PathLike,
-    header: Header,
-    limits: Limits,
+    table: Any, found: Sequence[str], path: PathLike, header: Header, limits: Limits
 ) -> RankingFile:
     def read(name: str, part: str) -> Any:
         values = _arrow_column(table[name], part, name, path)
@@ -394,7 +381,8 @@ def _of_arrow(
     def texts(name: str) -> Any:
         return np.array(table[name].to_pylist(), dtype=object)
 
-    coded = {name for name in names if _is_coded(table[name])}
+    kinds = {name: str(table[name].type) for name in table.column_names}
+    coded = {name for name, kind in kinds.items() if "dictionary" in kind and "string" in kind}
     return _assembled(path, found, header, coded, (read, texts))
 
 
@@ -480,20 +468,24 @@ def _csv_rows(
 
     A first line of numbers is a row; the columns are then numbered from 0.
     """
-    lines = (line + "\n" for _, line in read_lines(path, limits, blank=True))
-    first = next((line for line in lines if line.strip()), "")
+    lines = read_lines(path, limits, blank=True)
+    number, first = next((one for one in lines if one[1].strip()), (1, ""))
     usual = "\t" if _suffix(path) == ".tsv" else ","
     # The usual one is first, so it wins where others are as frequent, or none is there.
     counts = {one: first.count(one) for one in (usual, *_DELIMITERS)}
     delimiter = delimiter or max(counts, key=lambda one: counts[one])
-    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
+    blank = itertools.repeat("\n", number - 1)  # before the first: the reader counts lines
+    rest = (line + "\n" for _, line in itertools.chain([(number, first)], lines))
+    reader = csv.reader(itertools.chain(blank, rest), delimiter=delimiter, strict=True)
     named = False
     try:
         for cells in reader:
             if cells and not named:
                 named = True
-                if _has_no_names(cells):
-                    yield 0, _numbers(len(cells))
+                numbers = [str(at) for at in range(len(cells) + 1)]
+                # Names that are numbers in order are those that pandas gives to columns.
+                if cells not in (numbers[:-1], numbers[1:]) and all(map(_is_number, cells)):
+                    yield 0, numbers[:-1]
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
@@ -505,10 +497,8 @@ def _csv_rows(
         raise fail(path, reader.line_num, 1, str(error)) from error
 
 
-def _has_no_names(cells: Sequence[str]) -> bool:
-    """Whether a first line has numbers, other than those that pandas gives to columns."""
-    numbered = list(cells) in (_numbers(len(cells)), _numbers(len(cells) + 1)[1:])
-    return not numbered and all(to_number(cell.strip()) is not None for cell in cells)
+def _is_number(cell: str) -> bool:
+    return to_number(cell.strip()) is not None
 
 
 def _read_cells(
@@ -562,12 +552,6 @@ def _cell(text: str, part: str) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _is_coded(column: Any) -> bool:
-    """Whether a pyarrow column is a dictionary of strings, its form of categories."""
-    kind = str(column.type)
-    return "dictionary" in kind and "string" in kind
-
-
 def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
     if part == "category":
         return np.array(column.to_pylist(), dtype=object)
@@ -589,8 +573,7 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
     if part not in _FINITE:
         return numbers
     check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
-    broken = np.flatnonzero(~np.isfinite(numbers))
-    if len(broken):
+    if len(broken := np.flatnonzero(~np.isfinite(numbers))):
         raise ParseError(
             f"{file}: column {quoted(name)} has {numbers[broken[0]]} in row {broken[0]}; {part}s "
             "must be finite numbers"

@@ -44,16 +44,8 @@ class _Rules(NamedTuple):
     path: PathLike
     features: bool
     first_index: int
-    n_features: int | None
     need_qid: bool
     with_qid: bool | None
-
-    @property
-    def last_index(self) -> int:
-        """Largest allowed feature index."""
-        if self.n_features is None:
-            return _LARGEST_INDEX
-        return self.n_features + self.first_index - 1
 
 
 class _Token(NamedTuple):
@@ -126,8 +118,6 @@ def _index(token: _Token, previous: int | None, rules: _Rules) -> int:
             "feature index 0, but indices start at 1; for a zero-based file pass zero_based=True "
             "(--zero-based)",
         )
-    if index > rules.last_index:
-        raise _Fault(token.column, f"feature index {index}, but n_features={rules.n_features}")
     if previous is not None and index <= previous:
         what = "is given twice" if index == previous else f"comes after {previous}"
         raise _Fault(token.column, f"feature index {index} {what}; indices must increase")
@@ -168,7 +158,6 @@ def read_letor(
     path: PathLike,
     *,
     features: bool = True,
-    n_features: int | None = None,
     zero_based: bool = False,
     need_qid: bool = True,
     limits: Limits | None = None,
@@ -179,9 +168,8 @@ def read_letor(
     The document id is taken from a comment with ``docid = ...``. A byte order mark, Windows
     line endings, blank lines and lines with only a comment are accepted.
 
-    Without ``features`` the indices are checked, and the values are not. ``n_features`` is the
-    width of a file that must match another one; by default the largest index. Without
-    ``need_qid`` all lines must have a query id, or none.
+    Without ``features`` the indices are checked, and the values are not. Without ``need_qid`` all
+    lines must have a query id, or none.
 
     Examples
     --------
@@ -194,7 +182,7 @@ def read_letor(
     (array([2.]), array(['7'], dtype='<U1'), array([[0.5, 0. , nan]]), array(['A1'], dtype='<U2'))
     """
     limits = limits or Limits()
-    rules = _Rules(path, features, 0 if zero_based else 1, n_features, need_qid, None)
+    rules = _Rules(path, features, 0 if zero_based else 1, need_qid, None)
     blocks: list[_Block] = []
     for first, text in read_blocks(path, limits):
         try:
@@ -294,16 +282,13 @@ def _plain_features(texts: list[bytes], rules: _Rules) -> tuple[Any, Any, Any]:
     index = numbers[::2].astype(np.int32)
     steps, ends = np.diff(index), np.cumsum(counts)[:-1]
     steps[ends[(ends > 0) & (ends < len(index))] - 1] = 1  # from row to row
-    low, high = index.min(), index.max()
-    if steps.min(initial=1) <= 0 or low < rules.first_index or high > rules.last_index:
+    if steps.min(initial=1) <= 0 or index.min() < rules.first_index:
         raise ValueError
     return counts, index, numbers[1::2]
 
 
 def _shape(blocks: list[_Block], rules: _Rules) -> tuple[int, int]:
     rows = sum(len(block.labels) for block in blocks)
-    if rules.n_features is not None:
-        return rows, rules.n_features
     largest = max(int(block.indices.max(initial=rules.first_index - 1)) for block in blocks)
     return rows, largest + 1 - rules.first_index
 

@@ -111,8 +111,7 @@ def read_rows(path: PathLike, options: FileOptions | None = None) -> RankingFile
 
 def guess_format(path: PathLike, limits: Limits | None = None) -> str:
     """Return the format of a file by its name, else by its first line."""
-    known = table_format(path)
-    if known is not None:
+    if (known := table_format(path)) is not None:
         return known
     if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
         raise ConfigError(

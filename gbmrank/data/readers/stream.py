@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.data.readers.frames import read_parquet_batches
 from gbmrank.data.readers.rows import ROW_FORMATS, FileOptions, guess_format, read_rows
 from gbmrank.data.readers.text import PathLike, RankingFile, quoted
-from gbmrank.data.row_store import BLOCK, RowStore
+from gbmrank.data.row_store import RowStore
 from gbmrank.errors import ConfigError, DataError, GroupError
 from gbmrank.types import FloatArray
 
@@ -23,13 +23,11 @@ def files_in(paths: Sequence[PathLike]) -> list[Path]:
     """Return the files of these paths; those of a folder are sorted by name."""
     found: list[Path] = []
     for path in map(Path, paths):
-        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        kept = [
-            one
-            for one in inside
-            if not path.is_dir()
-            or (one.is_file() and one.name[0] not in _HIDDEN and one.suffix not in _BESIDE)
-        ]
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = [one for one in sorted(path.rglob("*")) if one.is_file()]
+        kept = [n for n in inside if n.name[0] not in _HIDDEN and n.suffix not in _BESIDE]
         if not kept:
             raise DataError(f"there are no files in the folder {quoted(path)}")
         found += kept
@@ -56,7 +54,7 @@ def read_parts(
         if names and form != "letor":
             own = replace(own, columns=replace(options.columns, features=names, drop=()))
         parts: Iterator[RankingFile] = (
-            read_parquet_batches(path, own.columns, own.limits, BLOCK)
+            read_parquet_batches(path, own.columns, own.limits)
             if form == "parquet"
             else iter([read_rows(path, own)])
         )
@@ -64,14 +62,12 @@ def read_parts(
             if names is None:
                 names = part.feature_names
             elif part.feature_names[: len(names)] != names[: len(part.feature_names)]:
-                raise DataError(_other_columns(path, part.feature_names, names))
+                differ = sorted(set(part.feature_names) ^ set(names))
+                shown = ", ".join(map(quoted, differ[:5])) or "their order"
+                raise DataError(
+                    f"{quoted(path)} has other feature columns than the first file: {shown}"
+                )
             yield str(path), part
-
-
-def _other_columns(path: Path, found: Sequence[str], names: Sequence[str]) -> str:
-    differ = sorted(set(found) ^ set(names))
-    told = ", ".join(map(quoted, differ[:5])) or "their order"
-    return f"{quoted(path)} has other feature columns than the first file: {told}"
 
 
 @final
@@ -92,23 +88,19 @@ class _Queries:
                 self.sizes[-1] += count
                 continue
             if one in self.file_of:
-                self._reject(one, self.file_of[one], path)
+                before = self.file_of[one]
+                both = f"in {quoted(before)} and again in {quoted(path)}"
+                where = f"in two places of {quoted(path)}" if before == path else both
+                raise GroupError(
+                    f"the rows of query {one!r} are {where}, with other queries between. Rows of a "
+                    "query must be adjacent, in files sorted by name: sort the data by query id"
+                )
             self.file_of[one] = path
             self.sizes.append(count)
             self.ids.append(one)
 
-    def _reject(self, one: Any, before: str, path: str) -> None:
-        both = f"in {quoted(before)} and again in {quoted(path)}"
-        where = f"in two places of {quoted(path)}" if before == path else both
-        raise GroupError(
-            f"the rows of query {one!r} are {where}, with other queries between. Rows of a "
-            "query must be adjacent, in files sorted by name: sort the data by query id"
-        )
 
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredRows:
+class StoredRows(NamedTuple):
     """Features on disk, with labels, queries and weights in memory."""
 
     features: RowStore
@@ -137,8 +129,8 @@ def store_rows(
         if part.X is None or part.qid is None:
             missing = "features" if part.X is None else "query ids (--qid-column)"
             raise DataError(f"{quoted(file)} has no {missing}")
-        if np.isinf(part.X).any():
-            row, column = np.argwhere(np.isinf(part.X))[0].tolist()
+        if len(infinite := np.argwhere(np.isinf(part.X))):
+            row, column = infinite[0].tolist()
             raise DataError(
                 f"{quoted(file)}: the feature {part.feature_names[column]!r} is infinite in row "
                 f"{row} of a part; clip it, or leave it empty (missing)"

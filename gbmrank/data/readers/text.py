@@ -47,7 +47,11 @@ def read_blocks(path: PathLike, limits: Limits) -> Iterator[tuple[int, bytes]]:
     with Path(path).open("rb") as raw:
         file = cast(IO[bytes], gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == _GZIP else raw)
         while True:
-            piece = _read(file, limits.block, path, number)
+            try:
+                piece = file.read(limits.block)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                reason = f"the compressed file is damaged or truncated after this line ({error})"
+                raise fail(path, number, 1, f"{reason}; download or create it again") from error
             if total == 0 and piece.startswith(_BOM):
                 piece = piece[len(_BOM) :]
             total += len(piece)
@@ -133,14 +137,6 @@ def quoted(text: object) -> str:
     """Return the quoted text, shortened and safe to print."""
     shown = str(text)
     return repr(shown if len(shown) <= 120 else f"{shown[:60]}...{shown[-40:]}")
-
-
-def _read(file: IO[bytes], size: int, path: PathLike, number: int) -> bytes:
-    try:
-        return file.read(size)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        reason = f"the compressed file is damaged or truncated after this line ({error})"
-        raise fail(path, number, 1, f"{reason}; download or create it again") from error
 
 
 def check_line(line: bytes, number: int, path: PathLike, limits: Limits) -> None:

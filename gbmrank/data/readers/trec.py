@@ -30,12 +30,6 @@ from gbmrank.errors import DataError
 Topics = dict[str, dict[str, float]]
 
 
-class _Row(NamedTuple):
-    topic: str
-    document: str
-    value: float
-
-
 class _Form(NamedTuple):
     """Line format of a qrels or run file."""
 
@@ -80,35 +74,28 @@ def read_trec(
     chosen = topics + (absent if complete else [])
     lowest = min(score for topic in topics for score in retrieved[topic].values())
     below = max(lowest - max(abs(lowest), 1.0), -float(np.finfo(np.float64).max))
-    rows = [row for topic in chosen for row in _rows(topic, judged, retrieved.get(topic, {}))]
-    unranked = np.array([row.document not in retrieved.get(row.topic, {}) for row in rows])
-    scores = [
-        below if hidden else retrieved[row.topic][row.document]
-        for row, hidden in zip(rows, unranked, strict=True)
-    ]
+    found = {topic: retrieved.get(topic, {}) for topic in chosen}
+    rows = [(topic, doc) for topic in chosen for doc in _documents(judged[topic], found[topic])]
+    unranked = np.array([doc not in found[topic] for topic, doc in rows])
     if unranked.any():
         notes = (*notes, f"{_count(int(unranked.sum()), 'relevant document')} not in the run")
     return RankingFile(
-        labels=np.array([row.value for row in rows], dtype=np.float64),
-        scores=np.array(scores, dtype=np.float64),
-        qid=text_array([row.topic for row in rows], qrels, limits),
-        ids=text_array([row.document for row in rows], run, limits),
+        labels=np.array([max(judged[topic].get(doc, 0.0), 0.0) for topic, doc in rows]),
+        scores=np.array([found[topic].get(doc, below) for topic, doc in rows]),
+        qid=text_array([topic for topic, _ in rows], qrels, limits),
+        ids=text_array([doc for _, doc in rows], run, limits),
         unranked=unranked,
         notes=notes,
     )
 
 
-def _rows(topic: str, judged: Topics, retrieved: dict[str, float]) -> list[_Row]:
+def _documents(grades: dict[str, float], retrieved: dict[str, float]) -> list[str]:
     """Return retrieved documents, then relevant ones that were not, by decreasing id."""
-    grades = judged[topic]
     hidden = [doc for doc, grade in grades.items() if grade > 0 and doc not in retrieved]
     if not retrieved and not hidden:
         hidden = list(grades)  # keep the topic, so that metrics see it
-    return [
-        _Row(topic, doc, max(grades.get(doc, 0.0), 0.0))
-        for part in (retrieved, hidden)
-        for doc in sorted(part, key=lambda text: text.encode("utf-8"), reverse=True)
-    ]
+    parts = (retrieved, hidden)
+    return [doc for part in parts for doc in sorted(part, key=str.encode, reverse=True)]
 
 
 def _by_topic(path: PathLike, form: _Form, limits: Limits) -> Topics:
@@ -143,14 +130,12 @@ def _is_comment(words: list[str]) -> bool:
 
 def _notes(judged: Topics, retrieved: Topics, absent: int, complete: bool) -> tuple[str, ...]:
     notes = []
-    extra = sum(topic not in judged for topic in retrieved)
-    if extra:
+    if extra := sum(topic not in judged for topic in retrieved):
         notes.append(f"{_count(extra, 'topic')} of the run without judgments left out")
     if absent:
         kept = "kept (complete)" if complete else "left out; --complete keeps them"
         notes.append(f"{_count(absent, 'judged topic')} not in the run {kept}")
-    negative = sum(grade < 0 for grades in judged.values() for grade in grades.values())
-    if negative:
+    if negative := sum(grade < 0 for grades in judged.values() for grade in grades.values()):
         notes.append(f"{_count(negative, 'negative grade')} taken as 0")
     unjudged = sum(
         doc not in judged[topic]
