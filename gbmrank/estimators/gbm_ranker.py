@@ -518,7 +518,11 @@ class GBMRanker(AbstractEstimator):
         known = groups.arrange(relevant)
         made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed)
         self.calibration_ = made
-        self._identity = replace(self._identity, calibration=made.to_dict())
+        self._restamp(calibration=made.to_dict())
+
+    def _restamp(self, **changed: Any) -> None:
+        """Change what the model says about itself."""
+        self._identity = replace(self._identity, **changed)
         self._fitted.stamp(self._identity.to_text())
         self.booster_ = self._fitted.booster
 
@@ -1024,14 +1028,16 @@ def distil(
     teacher, target, groups = centred(scores, qid)
     params = student_params(backend, n_estimators, booster_params)
     options = {"n_estimators": n_estimators, "seed": seed, "n_jobs": n_jobs, **params}
-    student = GBMRanker(OBJECTIVE, backend, metric, **options).fit(X, target, qid=qid)
+    # The labels of the student are scores, for which most metrics are undefined.
+    metrics, student = metric_list(metric), GBMRanker(OBJECTIVE, backend, **options)
+    student.fit(X, target, qid=qid).set_params(metric=metric)
+    student._restamp(metric=str(metrics), preferences=any_preferences(metrics))
     found = compared(teacher, student.predict(X), groups)
     if eval_set is not None:
         features, labels = read_eval_set(eval_set, eval_scores)
         own = student.predict(features)
         read_queries(eval_qid, len(own), "eval_set")
-        first = metric_list(metric)[0]
-        lost, interval = lost_by(first, labels, eval_qid, as_floats(eval_scores, "scores"), own)
+        lost, interval = lost_by(metrics[0], labels, eval_qid, as_floats(eval_scores, "scores"), own)
         found = replace(found, lost=lost, interval=interval)
     student.distillation_ = found
     return student
