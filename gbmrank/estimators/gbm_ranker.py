@@ -493,7 +493,7 @@ class GBMRanker(AbstractEstimator):
     ) -> None:
         """Fit the map to probabilities, and train the model of the level that it reads."""
         features, _, qid, weight = rows
-        level = None
+        level = served = None
         if self.calibrate == "held-out":
             (features, _), qid, *_ = sets[-1]
             groups = read_queries(qid, len(relevant), "the evaluation set")
@@ -515,8 +515,9 @@ class GBMRanker(AbstractEstimator):
                 self._level.fit(features, relevant, qid=qid, sample_weight=weight, **extra)
             groups = read_queries(qid, len(relevant))
             z, level = self.oof_scores_, groups.arrange(self._level.oof_scores_)
+            served = groups.arrange(self.predict(features))
         known = groups.arrange(relevant)
-        made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed)
+        made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed, served)
         self.calibration_ = made
         self._restamp(calibration=made.to_dict())
 
@@ -1037,7 +1038,9 @@ def distil(
         features, labels = read_eval_set(eval_set, eval_scores)
         own = student.predict(features)
         read_queries(eval_qid, len(own), "eval_set")
-        lost, interval = lost_by(metrics[0], labels, eval_qid, as_floats(eval_scores, "scores"), own)
+        lost, interval = lost_by(
+            metrics[0], labels, eval_qid, as_floats(eval_scores, "scores"), own
+        )
         found = replace(found, lost=lost, interval=interval)
     student.distillation_ = found
     return student
