@@ -5,10 +5,10 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gbmrank.api import Metric, MetricList, metric, metrics_callback
 from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
 from gbmrank.cli.screen import bold, clean, table
+from gbmrank.data.bootstrap import bootstrap_means, pools, sums_by, tails
 from gbmrank.data.files import spreadsheet_cell, write_whole
 from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers import (
@@ -29,6 +30,7 @@ from gbmrank.data.readers import (
     read_rows,
     table_format,
 )
+from gbmrank.data.readers.stream import files_in, joined, read_parts, some_rows, whole_queries
 from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import ConfigError, DataError, MetricError
 from gbmrank.metrics import (
@@ -43,7 +45,7 @@ from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
 from gbmrank.types import FloatArray, IntArray
 
-_DEFAULTS = Limits()
+_DEFAULTS, _RESAMPLES = Limits(), 1000
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 _STANDARD_INPUT = "/dev/stdin"
 _SUFFIXES = (".csv", ".tsv", ".json")
@@ -76,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="FILE", help="write the value of each query to .csv, .tsv or .json"
     )
     for option, about in (
+        ("--interval", "95%% intervals of the means, by a bootstrap over queries"),
         ("--per-query", "also print the value of each query"),
         ("--force", "overwrite the output file"),
     ):
@@ -89,7 +92,13 @@ def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
         "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine. "
         "One of the files may be -, standard input.",
     )
-    files.add_argument("--labels", required=True, metavar="FILE", help="labels or qrels")
+    files.add_argument(
+        "--labels",
+        required=True,
+        metavar="FILE",
+        help="labels or qrels; a folder is read in one pass, its files sorted by name, and rows of "
+        "a query must be adjacent",
+    )
     for option, about in (
         ("--scores", "scores or run; not needed for a table that has them"),
         ("--group", "rows per query, one number per line, instead of qid (default: LABELS.query)"),
@@ -121,14 +130,18 @@ def run(given: argparse.Namespace) -> int:
     _name_standard_input(given)
     if given.output is not None:
         _check_output(given.output, given.force)
-    source = _read_input(given)
-    result = _evaluate(source, metrics.metrics)
+    if Path(given.labels).is_dir():
+        form = str(_options(given, files_in([given.labels])[0])[0].form)
+        result = _merged([_evaluate(one, metrics.metrics) for one in _read_parts(given)])
+    else:
+        source = _read_input(given)
+        form, result = source.form, _evaluate(source, metrics.metrics)
     if given.output is not None:
         _save(Path(given.output), result)
     if given.json:
-        print(json.dumps(_as_json(given, source, result), indent=2, allow_nan=False))
+        print(json.dumps(_as_json(given, form, result), indent=2, allow_nan=False))
     else:
-        print(_as_text(given, source, result))
+        print(_as_text(given, form, result))
     return 0
 
 
@@ -168,6 +181,19 @@ class _Measured(NamedTuple):
         """Number of undefined queries."""
         return int(np.isnan(self.values).sum())
 
+    def interval(self) -> list[float]:
+        """Return the 95% interval of the mean over the queries."""
+        fill = {"zero": 0.0, "one": 1.0}.get(self.metric.measure.empty, math.nan)
+        values = np.where(np.isnan(self.values), fill, self.values)
+        values = values[~np.isnan(values)]
+        if len(values) < 2:
+            return [math.nan, math.nan]
+        rng = np.random.default_rng(0)
+        pool = pools(len(values), rng)
+        sums = np.stack([sums_by(pool, values), sums_by(pool, np.ones(len(values)))])
+        means = bootstrap_means(sums, _RESAMPLES, rng)
+        return [float(one) for one in np.quantile(means[:, 0] / means[:, 1], tails(0.95))]
+
     @property
     def counted(self) -> int:
         """Number of queries in the mean."""
@@ -201,14 +227,14 @@ class _Evaluation(NamedTuple):
         return [str(one) for one in (range(self.groups.n_queries) if ids is None else ids)]
 
 
-def _read_input(given: argparse.Namespace) -> _Input:
-    """Read the files named on the command line."""
-    limits = replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
-    form = given.format or guess_format(given.labels, limits)
+def _options(given: argparse.Namespace, path: Any) -> tuple[FileOptions, bool]:
+    """Return how the labels are read, and whether their table has the scores."""
+    limits = _limits(given)
+    form = given.format or guess_format(path, limits)
     in_table = given.scores is None and form in ("csv", "parquet")
     if given.scores is None and not in_table:
         raise ConfigError(f"--scores FILE is needed with {FORMATS[form]} ({given.labels})")
-    score_table = given.scores is not None and table_format(given.scores) is not None
+    score_table = given.scores is not None and _has_table(given.scores)
     if given.score_column is not None and not in_table and not score_table:
         raise ConfigError(f"--score-column needs a CSV or Parquet table; {given.scores} is not one")
     options = FileOptions(
@@ -225,33 +251,105 @@ def _read_input(given: argparse.Namespace) -> _Input:
         complete=given.complete,
         limits=limits,
     )
-    file = read_rows(given.labels, options)
-    other, scores = None, file.scores
-    if not in_table and form != "trec":
-        other = _read_scores(given, limits) if score_table else None
-        scores = read_column(given.scores, limits) if other is None else other.scores
-    source = given.scores or given.labels
-    if scores is None:
-        raise DataError(
-            f"{quoted(source)} has no column of scores under a usual name (score, prediction); "
-            "name one with --score-column, or give a file of scores with --scores"
+    return options, in_table
+
+
+def _limits(given: argparse.Namespace) -> Limits:
+    return replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
+
+
+def _has_table(path: str) -> bool:
+    return table_format(files_in([path])[0]) is not None
+
+
+def _read_parts(given: argparse.Namespace) -> Iterator[_Input]:
+    """Yield labels and scores of the files of a folder, some whole queries at a time."""
+    options, in_table = _options(given, files_in([given.labels])[0])
+    if given.group is not None:
+        raise ConfigError("--group is for one file, but --labels is a folder; give query ids")
+    form, scores = str(options.form), None if in_table else _Scores(given)
+    for file in whole_queries([given.labels], options):
+        if scores is None:
+            yield _Input(file, _scores_in(file, given), form)
+            continue
+        other = scores.take(file.n_rows)
+        _check_order(file, other, given)
+        yield _Input(file, _scores_in(other, given), form)
+    if scores is not None:
+        scores.check_end()
+
+
+@final
+class _Scores:
+    """Scores of files, in the order of their rows."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._path, self._held = given.scores, None
+        if _has_table(given.scores):
+            options = _score_options(given, _limits(given))
+            self._parts = (part for _, part in read_parts([given.scores], options))
+        else:
+            column = read_column(given.scores, _limits(given))
+            self._parts = iter([RankingFile(labels=column, scores=column)])
+
+    def take(self, count: int) -> RankingFile:
+        """Return the scores of the next rows."""
+        while self._held is None or self._held.n_rows < count:
+            part = next(self._parts, None)
+            if part is None:
+                raise DataError(f"{quoted(self._path)} has fewer scores than there are rows")
+            self._held = joined(self._held, part)
+        first, self._held = (
+            some_rows(self._held, slice(count)),
+            some_rows(self._held, slice(count, None)),
         )
+        return first
+
+    def check_end(self) -> None:
+        """Raise DataError if there are more scores."""
+        if (self._held is not None and self._held.n_rows) or next(self._parts, None) is not None:
+            raise DataError(f"{quoted(self._path)} has more scores than there are rows")
+
+
+def _scores_in(file: RankingFile, given: argparse.Namespace) -> FloatArray:
+    if file.scores is None:
+        raise DataError(
+            f"{quoted(given.scores or given.labels)} has no column of scores under a usual name "
+            "(score, prediction); name one with --score-column, or give a file of scores with "
+            "--scores"
+        )
+    return file.scores
+
+
+def _read_input(given: argparse.Namespace) -> _Input:
+    """Read the files named on the command line."""
+    options, in_table = _options(given, given.labels)
+    form, limits = str(options.form), options.limits
+    file = read_rows(given.labels, options)
+    other = None
+    if in_table or form == "trec":
+        scores = _scores_in(file, given)
+    elif _has_table(given.scores):
+        other = read_rows(given.scores, _score_options(given, limits))
+        scores = _scores_in(other, given)
+    else:
+        scores = read_column(given.scores, limits)
     if len(scores) != file.n_rows:
         raise DataError(
-            f"{quoted(source)} has {len(scores):,} scores, but {quoted(given.labels)} has "
-            f"{file.n_rows:,} rows; both need one entry per row, in the same order"
+            f"{quoted(given.scores or given.labels)} has {len(scores):,} scores, but "
+            f"{quoted(given.labels)} has {file.n_rows:,} rows; both need one entry per row, in the "
+            "same order"
         )
     if other is not None:
         _check_order(file, other, given)
     return _Input(file, scores, form)
 
 
-def _read_scores(given: argparse.Namespace, limits: Limits) -> RankingFile:
-    """Read a table of scores, whose ids are compared with those of the labels."""
+def _score_options(given: argparse.Namespace, limits: Limits) -> FileOptions:
+    """Return how a table of scores is read, whose ids are compared with those of the labels."""
     columns = Header(score=given.score_column, need_label=False)
-    delimiter = given.delimiter if table_format(given.scores) == "csv" else None
-    options = FileOptions(columns=columns, delimiter=delimiter, need_qid=False, limits=limits)
-    return read_rows(given.scores, options)
+    delimiter = given.delimiter if table_format(files_in([given.scores])[0]) == "csv" else None
+    return FileOptions(columns=columns, delimiter=delimiter, need_qid=False, limits=limits)
 
 
 def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
@@ -349,6 +447,33 @@ def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
     return _Evaluation(groups, rows, data.labels, *ties, measured, notes)
 
 
+def _merged(parts: Sequence[_Evaluation]) -> _Evaluation:
+    """Return the values of all queries; a metric that one part leaves out is left out."""
+    if not parts:
+        raise DataError("--labels has no rows")
+    columns = [{one.metric: one for one in part.measured} for part in parts]
+    kept = [one for one in columns[0] if all(one in column for column in columns)]
+    if not kept:
+        raise DataError(f"no metric is defined for all files: {'; '.join(parts[0].notes)}")
+    measured = []
+    for item in kept:
+        each = [column[item] for column in columns]
+        reason = next((one.reason for one in each if one.reason), "")
+        values = np.concatenate([one.values for one in each])
+        measured.append(_Measured(each[0].name, item, values, reason))
+    sizes = np.concatenate([part.groups.sizes for part in parts])
+    ids = np.concatenate([np.asarray(part.groups.ids) for part in parts])
+    return _Evaluation(
+        Groups(np.concatenate([[0], np.cumsum(sizes)]), None, ids),
+        np.concatenate([part.rows for part in parts]),
+        np.array([end for part in parts for end in (part.labels.min(), part.labels.max())]),
+        sum(part.tied_rows for part in parts),
+        sum(part.tied_queries for part in parts),
+        measured,
+        list(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
 def _bound(
     metrics: Sequence[Metric], data: RankingData
 ) -> tuple[dict[Metric, AbstractBoundMetric], list[str]]:
@@ -390,15 +515,17 @@ def _ties(scores: FloatArray, hidden: npt.NDArray[np.bool_], groups: Groups) -> 
     return int(tied.sum()), len(np.unique(query[tied]))
 
 
-def _as_text(given: argparse.Namespace, source: _Input, result: _Evaluation) -> str:
+def _as_text(given: argparse.Namespace, form: str, result: _Evaluation) -> str:
     rows = []
     for one in result.measured:
         rule = _EMPTY[one.metric.measure.empty]
         undefined = f"{one.undefined:,} {rule}: {one.reason}" if one.undefined else ""
-        rows.append((one.name, _shown(one.mean), one.counted, undefined))
+        interval = [" to ".join(map(_shown, one.interval()))] if given.interval else []
+        rows.append((one.name, _shown(one.mean), *interval, one.counted, undefined))
+    head = ["metric", "mean", *(["95% interval"] if given.interval else []), "queries", "undefined"]
     parts = [
-        _about(given, source, result),
-        table(["metric", "mean", "queries", "undefined"], rows, "<>>"),
+        _about(given, form, result),
+        table(head, rows, "<".ljust(len(head) - 1, ">")),
         _conventions(given.like, result.measured),
     ]
     if given.per_query:
@@ -409,7 +536,7 @@ def _as_text(given: argparse.Namespace, source: _Input, result: _Evaluation) -> 
     return "\n\n".join(parts)
 
 
-def _about(given: argparse.Namespace, source: _Input, result: _Evaluation) -> str:
+def _about(given: argparse.Namespace, form: str, result: _Evaluation) -> str:
     groups = result.groups
     n_rows = int(result.rows.sum())
     grades = f"{result.labels.min():g} to {result.labels.max():g}"
@@ -421,7 +548,7 @@ def _about(given: argparse.Namespace, source: _Input, result: _Evaluation) -> st
         else "no ties"
     )
     lines = [
-        ("labels", f"{given.labels} ({FORMATS[source.form]})"),
+        ("labels", f"{given.labels} ({FORMATS[form]})"),
         ("scores", given.scores or given.labels),
         ("rows", f"{n_rows:,} in {groups.n_queries:,} queries, labels {grades}"),
         ("ties", tied),
@@ -451,7 +578,7 @@ def _option(value: Any) -> str:
     return f"above {short:g}" if above else f"{value:.15g}"
 
 
-def _as_json(given: argparse.Namespace, source: _Input, result: _Evaluation) -> dict[str, Any]:
+def _as_json(given: argparse.Namespace, form: str, result: _Evaluation) -> dict[str, Any]:
     from gbmrank import __version__
 
     out: dict[str, Any] = {
@@ -459,25 +586,26 @@ def _as_json(given: argparse.Namespace, source: _Input, result: _Evaluation) -> 
         "gbmrank": __version__,
         "labels": given.labels,
         "scores": given.scores or given.labels,
-        "format": source.form,
+        "format": form,
         "like": given.like,
         "rows": int(result.rows.sum()),
         "unranked_rows": result.groups.n_rows - int(result.rows.sum()),
         "queries": result.groups.n_queries,
         "ties": {"rows": result.tied_rows, "queries": result.tied_queries},
         "notes": list(result.notes),
-        "metrics": [_metric_json(one) for one in result.measured],
+        "metrics": [_metric_json(one, given.interval) for one in result.measured],
     }
     if given.per_query:
         out["per_query"] = _queries_json(result)
     return out
 
 
-def _metric_json(one: _Measured) -> dict[str, Any]:
+def _metric_json(one: _Measured, interval: bool) -> dict[str, Any]:
     return {
         "name": one.name,
         "metric": str(one.metric),
         "mean": _json_number(one.mean),
+        **({"interval": list(map(_json_number, one.interval()))} if interval else {}),
         "queries": one.counted,
         "undefined": one.undefined,
         "reason": one.reason or None,

@@ -16,6 +16,7 @@ from gbmrank.errors import ConfigError, DataError, GroupError
 from gbmrank.types import FloatArray
 
 _HIDDEN = (".", "_")  # first letters of files that Spark and others leave in a folder
+_COLUMNS = ("labels", "qid", "scores", "ids")
 _BESIDE = (".query", ".weight")  # files of LightGBM that belong to another one
 
 
@@ -106,6 +107,43 @@ class _Queries:
         )
 
 
+def whole_queries(paths: Sequence[PathLike], options: FileOptions) -> Iterator[RankingFile]:
+    """Yield labels, ids and scores in parts of whole queries, whose rows must be adjacent."""
+    queries, held = _Queries(), None
+    for file, part in read_parts(paths, options):
+        ids = _query_ids(file, part)
+        queries.add(ids, file)
+        held = joined(held, replace(part, qid=ids))
+        last = held.n_rows - queries.sizes[-1]
+        if last:
+            yield some_rows(held, slice(0, last))
+        held = some_rows(held, slice(last, None))
+    if held is not None:
+        yield held
+
+
+def joined(first: RankingFile | None, more: RankingFile) -> RankingFile:
+    """Return labels, ids and scores of two files, one below the other."""
+    pairs = {name: (getattr(first, name), getattr(more, name)) for name in _COLUMNS if first}
+    return replace(
+        more,
+        notes=tuple(dict.fromkeys((*(first.notes if first else ()), *more.notes))),
+        **{name: None if b is None else np.concatenate([a, b]) for name, (a, b) in pairs.items()},
+    )
+
+
+def some_rows(file: RankingFile, rows: slice) -> RankingFile:
+    """Return labels, ids and scores of some rows."""
+    columns = {name: getattr(file, name) for name in _COLUMNS}
+    return replace(file, **{at: None if one is None else one[rows] for at, one in columns.items()})
+
+
+def _query_ids(file: str, part: RankingFile) -> Any:
+    if part.qid is None:
+        raise DataError(f"{quoted(file)} has no query ids (--qid-column)")
+    return np.array([f"{file}:{one}" for one in part.qid]) if part.numbered else part.qid
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredRows:
@@ -134,9 +172,8 @@ def store_rows(
                 f"{quoted(file)} has columns of categories or text, {named}, but training from "
                 "files takes numbers. Leave them out (--drop), or encode them as numbers"
             )
-        if part.X is None or part.qid is None:
-            missing = "features" if part.X is None else "query ids (--qid-column)"
-            raise DataError(f"{quoted(file)} has no {missing}")
+        if part.X is None:
+            raise DataError(f"{quoted(file)} has no features")
         if np.isinf(part.X).any():
             row, column = np.argwhere(np.isinf(part.X))[0].tolist()
             raise DataError(
@@ -152,8 +189,7 @@ def store_rows(
                 f"{store.shape[1]}; name the widest file first"
             )
         store.append(np.pad(part.X, ((0, 0), (0, store.shape[1] - part.X.shape[1]))))
-        ids = np.array([f"{file}:{one}" for one in part.qid]) if part.numbered else part.qid
-        queries.add(ids, file)
+        queries.add(_query_ids(file, part), file)
         labels.append(part.labels)
         weights += [part.columns["weight"]] if "weight" in part.columns else []
         notes |= dict.fromkeys(part.notes)
