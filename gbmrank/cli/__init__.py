@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # others reserve a gigabyte
     if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # ids may not fit the encoding
     program = " ".join(["gbmrank", *(name for name in arguments[:1] if name in COMMANDS)])
@@ -98,6 +99,8 @@ def _exit_code(program: str, error: Exception) -> int:
         message = f"{error} (see {program} --help)"
     elif isinstance(error, OSError) and not isinstance(error, GbmrankError):
         message = system_message(error)
+    elif isinstance(error, MemoryError):
+        message = "the memory of this process is not enough; raise its limit, or give fewer rows"
     elif not isinstance(error, GbmrankError):
         if os.environ.get("GBMRANK_DEBUG"):
             raise error

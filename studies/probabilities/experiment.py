@@ -114,6 +114,7 @@ def judged(name: str, draw: int, rounds: int, settings: Settings) -> list[float]
         ece.score(relevant[kept], cut[kept], qid=data.qid[kept]),
         loss.score(relevant, found) - loss.score(relevant, theirs),
         float("nan") if truth is None else float(np.sqrt(np.mean((found - truth) ** 2))),
+        float(len(np.unique(data.qid))),
         *(ndcg.score(data.y, one, qid=data.qid) for one in scores),
     ]
 
@@ -127,33 +128,31 @@ def _best_half(ranks: IntArray, qid: Any) -> IntArray:
 def page(found: Mapping[str, list[list[float]]], given: Mapping[str, Any]) -> Page:
     """Return the page."""
     raw = np.array(list(found.values()))  # sets, draws, columns
-    ours, singles = raw[:, :, 5], raw[:, :, 6:]
+    ours, singles = raw[:, :, 6], raw[:, :, 7:]
     best = int(singles.mean(axis=(0, 1)).argmax())
     ahead = np.stack([ours - singles[:, :, -1], ours - singles[:, :, best]], axis=2)
     values = np.concatenate([raw[:, :, :5], ahead], axis=2)
     pooled = [over_runs(values[:, :, at].mean(axis=0)) for at in (5, 3, 6)]
-    judged_sets = [name for name in found if name != "demonstration"] or list(found)
-    errors = {name: float(one[:, 0].mean()) for name, one in zip(found, values, strict=True)}
-    good = sum(errors[name] <= 0.02 for name in judged_sets)
+    good = int((values[:, :, 0].mean(axis=1) <= 0.02).sum())
     lines = [
         (
-            f"The calibration error is at most .02 on {good} of {len(judged_sets)} sets"
-            f"{' of real data' if 'demonstration' not in judged_sets else ''}. Against pointwise "
-            f"logistic, NDCG@10 differs by {pooled[0]} and log loss by {pooled[1]}, over all sets "
-            f"and draws; against the best single objective, `{SINGLES[best]}`, NDCG@10 differs by "
+            f"The calibration error is at most .02 on {good} of {len(found)} sets. Against "
+            f"pointwise logistic, NDCG@10 differs by {pooled[0]} and log loss by {pooled[1]}, over "
+            "all sets and draws; against the best single objective, "
+            f"`{SINGLES[best]}`, NDCG@10 differs by "
             f"{pooled[2]}."
         ),
         "",
-        "| data | " + " | ".join(COLUMNS) + " |",
-        "| --- |" + " ---: |" * len(COLUMNS),
+        "| data | queries | " + " | ".join(COLUMNS) + " |",
+        "| --- |" + " ---: |" * (len(COLUMNS) + 1),
     ]
-    for name, table in zip(found, values, strict=True):
+    for name, table, queries in zip(found, values, raw[:, 0, 5], strict=True):
         spread = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else table[0] * 0
         cells = [
             "-" if np.isnan(mean) else f"{mean:.4f} ({error:.4f})"
             for mean, error in zip(table.mean(axis=0), spread, strict=True)
         ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {queries:.0f} | {' | '.join(cells)} |")
     assert __doc__ is not None
     lines += ["", "Means over draws, with standard errors over draws.", "", "## How", ""]
     lines.append(__doc__.partition("\n\n")[2].replace("``", "`").strip())
