@@ -60,6 +60,7 @@ _DELIMITERS = (",", "\t", ";", "|")
 _CATEGORIES_HINT = "gbmrank compare reads strings as categories (--categorical)"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _FINITE = ("label", "score", "weight")  # parts without missing values
+_CELLS_AT_ONCE = 1 << 22  # of a Parquet file
 
 
 @final
@@ -368,11 +369,12 @@ def read_parquet(
 def read_parquet_batches(
     path: PathLike, header: Header, limits: Limits, n_rows: int
 ) -> Iterator[RankingFile]:
-    """Read a Parquet file some rows at a time."""
+    """Read a Parquet file at most ``n_rows`` rows, and some megabytes, at a time."""
     with open_parquet(path) as opened:
         found = opened.schema_arrow.names
         parts, names = header.resolve(found, path)
         wanted = list(dict.fromkeys((*parts.values(), *names)))
+        n_rows = max(min(n_rows, _CELLS_AT_ONCE // max(len(wanted), 1)), 1)
         for batch in opened.iter_batches(n_rows, columns=wanted):
             if len(batch):
                 columns = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
