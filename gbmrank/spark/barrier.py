@@ -74,6 +74,8 @@ def train_in_tasks(
 
 def check_slots(session: Any, n_tasks: int) -> None:
     """Raise ConfigError unless all tasks can start at once; Spark would wait without a word."""
+    if n_tasks < 1:
+        raise ConfigError(f"numWorkers must be at least 1, got {n_tasks}")
     free = free_slots(session)
     if n_tasks > free:
         raise ConfigError(
@@ -154,7 +156,18 @@ def _parts(table: pa.Table, setting: Setting) -> tuple[Part, tuple[Part, bool] |
     columns = [array(table, name) for name in ("label", "qid", "weight")]
     if not setting.validated:
         return _part(features, columns, slice(None), TRAINING), None
+    if missing := table["valid"].null_count:
+        raise DataError(
+            f"validationIndicatorCol is missing in {missing} of the {len(table)} rows of a task; "
+            "each row is true (validation set) or false"
+        )
     chosen = table["valid"].to_numpy().astype(bool)
+    both = np.intersect1d(*(table["qid"].to_numpy()[rows] for rows in (chosen, ~chosen)))
+    if len(both):
+        raise DataError(
+            f"query {both[0]!r} has rows of the training and of the validation set; "
+            "validationIndicatorCol must be the same in all rows of a query"
+        )
     if chosen.all():
         raise DataError(
             f"a task got {len(chosen)} rows of the validation set and no training row; use fewer "
