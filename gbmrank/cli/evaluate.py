@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -284,7 +284,8 @@ class _Scores:
     """Scores of files, in the order of their rows."""
 
     def __init__(self, given: argparse.Namespace) -> None:
-        self._path, self._held = given.scores, None
+        self._path, self._held = given.scores, cast(RankingFile | None, None)
+        self._parts: Iterator[RankingFile]
         if _has_table(given.scores):
             options = _score_options(given, _limits(given))
             self._parts = (part for _, part in read_parts([given.scores], options))

@@ -129,7 +129,8 @@ def _steadiness(z: FloatArray, served: FloatArray, groups: Groups) -> float:
     on z is that share.
     """
     own, mean = (_columns(one, one, groups)[:, 0] for one in (z, served))
-    return float(np.clip(own @ mean / max(own @ own, 1e-300), _STEADIEST, 1.0))
+    share = float(own @ mean) / max(float(own @ own), 1e-300)
+    return min(max(share, _STEADIEST), 1.0)
 
 
 def _cut(z: FloatArray, groups: Groups, rng: np.random.Generator) -> tuple[Any, Groups]:

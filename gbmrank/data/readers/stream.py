@@ -124,18 +124,19 @@ def whole_queries(paths: Sequence[PathLike], options: FileOptions) -> Iterator[R
 
 def joined(first: RankingFile | None, more: RankingFile) -> RankingFile:
     """Return labels, ids and scores of two files, one below the other."""
-    pairs = {name: (getattr(first, name), getattr(more, name)) for name in _COLUMNS if first}
-    return replace(
-        more,
-        notes=tuple(dict.fromkeys((*(first.notes if first else ()), *more.notes))),
-        **{name: None if b is None else np.concatenate([a, b]) for name, (a, b) in pairs.items()},
-    )
+    if first is None:
+        return more
+    made: dict[str, Any] = {"notes": tuple(dict.fromkeys((*first.notes, *more.notes)))}
+    for name in _COLUMNS:
+        if getattr(more, name) is not None:
+            made[name] = np.concatenate([getattr(first, name), getattr(more, name)])
+    return replace(more, **made)
 
 
 def some_rows(file: RankingFile, rows: slice) -> RankingFile:
     """Return labels, ids and scores of some rows."""
-    columns = {name: getattr(file, name) for name in _COLUMNS}
-    return replace(file, **{at: None if one is None else one[rows] for at, one in columns.items()})
+    found: dict[str, Any] = {name: getattr(file, name) for name in _COLUMNS}
+    return replace(file, **{name: one[rows] for name, one in found.items() if one is not None})
 
 
 def _query_ids(file: str, part: RankingFile) -> Any:
