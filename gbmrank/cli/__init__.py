@@ -50,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # others reserve a gigabyte
     if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # ids may not fit the encoding
     program = " ".join(["gbmrank", *(name for name in arguments[:1] if name in COMMANDS)])
@@ -96,18 +97,25 @@ def _exit_code(program: str, error: Exception) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # the reader, head for example, has seen enough
         return _DONE
-    code, message = _INPUT, str(error)
-    if isinstance(error, _UsageError):
-        message = f"{error} (see {program} --help)"
-    elif isinstance(error, OSError) and not isinstance(error, GbmrankError):
-        message = system_message(error)
-    elif not isinstance(error, GbmrankError):
+    code, message = _INPUT, _message(program, error)
+    if message is None:
         if os.environ.get("GBMRANK_DEBUG"):
             raise error
         text = f"{type(error).__name__}: {error}"
         code, message = _OURS, f"a bug in gbmrank: {text}; set GBMRANK_DEBUG=1 for the traceback"
     print(f"{program}: error: {clean(message)}", file=sys.stderr)
     return code
+
+
+def _message(program: str, error: Exception) -> str | None:
+    """Return what to say of an error that is no bug."""
+    if isinstance(error, _UsageError):
+        return f"{error} (see {program} --help)"
+    if isinstance(error, OSError) and not isinstance(error, GbmrankError):
+        return system_message(error)
+    if isinstance(error, MemoryError):
+        return "the memory of this process is not enough; raise its limit, or give fewer rows"
+    return str(error) if isinstance(error, GbmrankError) else None
 
 
 class _UsageError(Exception):

@@ -5,18 +5,18 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import fields
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from gbmrank.api import Metric, MetricList, metric, metrics_callback
-from gbmrank.cli.arguments import DELIMITER_HELP, character, number, option, whole
-from gbmrank.cli.screen import bold, clean, show, table
+from gbmrank.cli.arguments import DELIMITER_HELP, character, number, whole
+from gbmrank.cli.screen import bold, clean, table
+from gbmrank.data.bootstrap import bootstrap_means, pools, sums_by, tails
 from gbmrank.data.files import spreadsheet_cell, write_whole
 from gbmrank.data.queries import Groups, RankingData, sorted_ties
 from gbmrank.data.readers import (
@@ -30,14 +30,22 @@ from gbmrank.data.readers import (
     read_rows,
     table_format,
 )
+from gbmrank.data.readers.stream import files_in, joined, read_parts, some_rows, whole_queries
 from gbmrank.data.readers.text import quoted, to_number
 from gbmrank.errors import ConfigError, DataError, MetricError
-from gbmrank.metrics import BUILTIN_METRICS, TOOLS, AbstractBoundMetric, Ranked, mean_over_queries
+from gbmrank.metrics import (
+    BUILTIN_METRICS,
+    TOOLS,
+    AbstractBoundMetric,
+    Ranked,
+    mean_over_queries,
+)
 from gbmrank.metrics.conventions import withhold
 from gbmrank.registry.guards import bind_metric
 from gbmrank.registry.spec import format_value, parse_list
 from gbmrank.types import FloatArray, IntArray
 
+_DEFAULTS, _RESAMPLES = Limits(), 1000
 _EMPTY = {"skip": "skipped", "zero": "counted as 0", "one": "counted as 1"}
 _STANDARD_INPUT = "/dev/stdin"
 _SUFFIXES = (".csv", ".tsv", ".json")
@@ -45,61 +53,114 @@ _SUFFIXES = (".csv", ".tsv", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    _add_input_arguments(parser)
+    measures = parser.add_argument_group("measures")
+    measures.add_argument(
+        "--metrics",
+        default="ndcg@1,5,10",
+        metavar="LIST",
+        help='for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)',
+    )
+    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
+    measures.add_argument("--gain", metavar="GAIN", help="exp2, linear, or a table such as 0,1,3,7")
+    for option, about in (
+        ("--threshold", "labels of at least this are relevant"),
+        ("--max-grade", "largest grade of the scale (ERR)"),
+    ):
+        measures.add_argument(option, type=number, metavar="Y", help=about)
+    for option, about in (
+        ("--ties", "mean (default), worst, best, index"),
+        ("--empty", "undefined queries: skip (default), zero, one"),
+    ):
+        measures.add_argument(option, metavar="RULE", help=about)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output", metavar="FILE", help="write the value of each query to .csv, .tsv or .json"
+    )
+    for option, about in (
+        ("--interval", "95%% intervals of the means, by a bootstrap over queries"),
+        ("--per-query", "also print the value of each query"),
+        ("--force", "overwrite the output file"),
+    ):
+        output.add_argument(option, action="store_true", help=about)
+
+
+def _add_input_arguments(parser: argparse.ArgumentParser) -> None:
     files = parser.add_argument_group(
         "files",
         "LETOR or svmlight text with a file of scores (one number per line), a CSV or Parquet "
         "table (scores in the same table or another file), or TREC qrels and a run; .gz is fine. "
         "One of the files may be -, standard input.",
     )
-    option(files, "--labels FILE", "labels or qrels", required=True)
-    option(files, "--scores FILE", "scores or run; not needed for a table that has them")
-    group = "rows per query, one number per line, instead of qid (default: LABELS.query)"
-    option(files, "--group FILE", group)
+    files.add_argument(
+        "--labels",
+        required=True,
+        metavar="FILE",
+        help="labels or qrels; a folder is read in one pass, its files sorted by name, and rows of "
+        "a query must be adjacent",
+    )
+    for option, about in (
+        ("--scores", "scores or run; not needed for a table that has them"),
+        ("--group", "rows per query, one number per line, instead of qid (default: LABELS.query)"),
+    ):
+        files.add_argument(option, metavar="FILE", help=about)
     files.add_argument(
         "--format", choices=tuple(FORMATS), help="format of the labels (default: guessed)"
     )
-    option(files, "--complete", "TREC: count judged topics missing from the run")
-    option(files, "--zero-based", "LETOR: feature indices count from 0")
+    for option, about in (
+        ("--complete", "TREC: count judged topics missing from the run"),
+        ("--zero-based", "LETOR: feature indices count from 0"),
+    ):
+        files.add_argument(option, action="store_true", help=about)
     columns = parser.add_argument_group("columns of a table")
     for name in ("label", "score", "qid"):
-        option(columns, f"--{name}-column NAME", f"column of the {name}")
-    option(columns, "--delimiter CHAR", DELIMITER_HELP, type=character)
+        columns.add_argument(f"--{name}-column", metavar="NAME", help=f"column of the {name}")
+    columns.add_argument("--delimiter", type=character, metavar="CHAR", help=DELIMITER_HELP)
     limits = parser.add_argument_group("limits")
-    size, line = Limits().max_bytes, Limits().max_line
-    about = "maximum size of a file, uncompressed"
-    option(limits, "--max-bytes N", about, type=whole, default=size)
-    option(limits, "--max-line N", "longest line", type=whole, default=line)
-    measures = parser.add_argument_group("measures")
-    metrics = 'for example "ndcg@1,5,10, map, err(max_grade=2)@10" (default: %(default)s)'
-    option(measures, "--metrics LIST", metrics, default="ndcg@1,5,10")
-    measures.add_argument("--like", choices=tuple(TOOLS), help="use the conventions of this tool")
-    option(measures, "--gain GAIN", "exp2, linear, or a table such as 0,1,3,7")
-    option(measures, "--threshold Y", "labels of at least this are relevant", type=number)
-    option(measures, "--max-grade Y", "largest grade of the scale (ERR)", type=number)
-    option(measures, "--ties RULE", "mean (default), worst, best, index")
-    option(measures, "--empty RULE", "undefined queries: skip (default), zero, one")
-    output = parser.add_argument_group("output")
-    option(output, "--output FILE", "write the value of each query to .csv, .tsv or .json")
-    option(output, "--per-query", "also print the value of each query")
-    option(output, "--force", "overwrite the output file")
+    for option, default, about in (
+        ("--max-bytes", _DEFAULTS.max_bytes, "maximum size of a file, uncompressed"),
+        ("--max-line", _DEFAULTS.max_line, "longest line"),
+    ):
+        limits.add_argument(option, type=whole, metavar="N", default=default, help=about)
 
 
 def run(given: argparse.Namespace) -> int:
     """Read, evaluate, print."""
     metrics = _metrics(given)
+    _name_standard_input(given)
+    if given.output is not None:
+        _check_output(given.output, given.force)
+    if Path(given.labels).is_dir():
+        form = str(_options(given, files_in([given.labels])[0])[0].form)
+        result = _merged([_evaluate(one, metrics.metrics) for one in _read_parts(given)])
+    else:
+        source = _read_input(given)
+        form, result = source.form, _evaluate(source, metrics.metrics)
+    if given.output is not None:
+        _save(Path(given.output), result)
+    if given.json:
+        print(json.dumps(_as_json(given, form, result), indent=2, allow_nan=False))
+    else:
+        print(_as_text(given, form, result))
+    return 0
+
+
+def _name_standard_input(given: argparse.Namespace) -> None:
+    """Replace ``-`` by the path of standard input."""
     piped = [name for name in ("labels", "scores", "group") if getattr(given, name) == "-"]
     if len(piped) > 1:
         options = " and ".join(f"--{name}" for name in piped)
         raise ConfigError(f"{options} cannot both be -, standard input; give one as a file")
-    vars(given).update(dict.fromkeys(piped, _STANDARD_INPUT))
-    if given.output is not None:
-        _check_output(given.output, given.force)
-    file, scores, form = _read_input(given)
-    result = _evaluate(file, scores, form, metrics.metrics)
-    if given.output is not None:
-        _save(Path(given.output), result)
-    text = partial(_as_text, given, result)
-    return show(given, _as_json(given, result), text, allow_nan=False)
+    for name in piped:
+        setattr(given, name, _STANDARD_INPUT)
+
+
+class _Input(NamedTuple):
+    """Labels and scores of the same rows, and where they come from."""
+
+    file: RankingFile
+    scores: FloatArray
+    form: str
 
 
 class _Measured(NamedTuple):
@@ -120,10 +181,24 @@ class _Measured(NamedTuple):
         """Number of undefined queries."""
         return int(np.isnan(self.values).sum())
 
+    def interval(self) -> list[float]:
+        """Return the 95% interval of the mean over the queries."""
+        fill = {"zero": 0.0, "one": 1.0}.get(self.metric.measure.empty, math.nan)
+        values = np.where(np.isnan(self.values), fill, self.values)
+        values = values[~np.isnan(values)]
+        if len(values) < 2:
+            return [math.nan, math.nan]
+        rng = np.random.default_rng(0)
+        pool = pools(len(values), rng)
+        sums = np.stack([sums_by(pool, values), sums_by(pool, np.ones(len(values)))])
+        means = bootstrap_means(sums, _RESAMPLES, rng)
+        return [float(one) for one in np.quantile(means[:, 0] / means[:, 1], tails(0.95))]
+
     @property
     def counted(self) -> int:
         """Number of queries in the mean."""
-        return len(self.values) - self.undefined * (self.metric.measure.empty == "skip")
+        skipped = self.undefined if self.metric.measure.empty == "skip" else 0
+        return len(self.values) - skipped
 
     @property
     def conventions(self) -> dict[str, Any]:
@@ -137,7 +212,6 @@ class _Measured(NamedTuple):
 class _Evaluation(NamedTuple):
     """Everything that is printed; ``rows`` counts the ranked rows of each query."""
 
-    form: str
     groups: Groups
     rows: IntArray
     labels: FloatArray
@@ -153,20 +227,23 @@ class _Evaluation(NamedTuple):
         return [str(one) for one in (range(self.groups.n_queries) if ids is None else ids)]
 
 
-def _read_input(given: argparse.Namespace) -> tuple[RankingFile, FloatArray, str]:
-    """Return the labels of the files named on the command line, the scores, and the format."""
-    limits = Limits(max_bytes=given.max_bytes, max_line=given.max_line)
-    form = given.format or guess_format(given.labels, limits)
+def _options(given: argparse.Namespace, path: Any) -> tuple[FileOptions, bool]:
+    """Return how the labels are read, and whether their table has the scores."""
+    limits = _limits(given)
+    form = given.format or guess_format(path, limits)
     in_table = given.scores is None and form in ("csv", "parquet")
     if given.scores is None and not in_table:
         raise ConfigError(f"--scores FILE is needed with {FORMATS[form]} ({given.labels})")
-    score_table = given.scores is not None and table_format(given.scores) is not None
+    score_table = given.scores is not None and _has_table(given.scores)
     if given.score_column is not None and not in_table and not score_table:
         raise ConfigError(f"--score-column needs a CSV or Parquet table; {given.scores} is not one")
-    score = given.score_column if in_table else None
     options = FileOptions(
         form=form,
-        columns=Header(label=given.label_column, qid=given.qid_column, score=score),
+        columns=Header(
+            label=given.label_column,
+            qid=given.qid_column,
+            score=given.score_column if in_table else None,
+        ),
         delimiter=None if score_table and form != "csv" else given.delimiter,
         zero_based=given.zero_based,
         sizes=given.group,
@@ -174,57 +251,139 @@ def _read_input(given: argparse.Namespace) -> tuple[RankingFile, FloatArray, str
         complete=given.complete,
         limits=limits,
     )
-    file = read_rows(given.labels, options)
-    other, scores = None, file.scores
-    if not in_table and form != "trec":
-        other = _read_scores(given, limits) if score_table else None
-        scores = read_column(given.scores, limits) if other is None else other.scores
-    source = given.scores or given.labels
-    if scores is None:
-        raise DataError(
-            f"{quoted(source)} has no column of scores under a usual name (score, prediction); "
-            "name one with --score-column, or give a file of scores with --scores"
+    return options, in_table
+
+
+def _limits(given: argparse.Namespace) -> Limits:
+    return replace(_DEFAULTS, max_bytes=given.max_bytes, max_line=given.max_line)
+
+
+def _has_table(path: str) -> bool:
+    return table_format(files_in([path])[0]) is not None
+
+
+def _read_parts(given: argparse.Namespace) -> Iterator[_Input]:
+    """Yield labels and scores of the files of a folder, some whole queries at a time."""
+    options, in_table = _options(given, files_in([given.labels])[0])
+    if given.group is not None:
+        raise ConfigError("--group is for one file, but --labels is a folder; give query ids")
+    form, scores = str(options.form), None if in_table else _Scores(given)
+    for file in whole_queries([given.labels], options):
+        if scores is None:
+            yield _Input(file, _scores_in(file, given), form)
+            continue
+        other = scores.take(file.n_rows)
+        _check_order(file, other, given)
+        yield _Input(file, _scores_in(other, given), form)
+    if scores is not None:
+        scores.check_end()
+
+
+@final
+class _Scores:
+    """Scores of files, in the order of their rows."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self._path, self._held = given.scores, cast(RankingFile | None, None)
+        self._parts: Iterator[RankingFile]
+        if _has_table(given.scores):
+            options = _score_options(given, _limits(given))
+            self._parts = (part for _, part in read_parts([given.scores], options))
+        else:
+            column = read_column(given.scores, _limits(given))
+            self._parts = iter([RankingFile(labels=column, scores=column)])
+
+    def take(self, count: int) -> RankingFile:
+        """Return the scores of the next rows."""
+        while self._held is None or self._held.n_rows < count:
+            part = next(self._parts, None)
+            if part is None:
+                raise DataError(f"{quoted(self._path)} has fewer scores than there are rows")
+            self._held = joined(self._held, part)
+        first, self._held = (
+            some_rows(self._held, slice(count)),
+            some_rows(self._held, slice(count, None)),
         )
+        return first
+
+    def check_end(self) -> None:
+        """Raise DataError if there are more scores."""
+        if (self._held is not None and self._held.n_rows) or next(self._parts, None) is not None:
+            raise DataError(f"{quoted(self._path)} has more scores than there are rows")
+
+
+def _scores_in(file: RankingFile, given: argparse.Namespace) -> FloatArray:
+    if file.scores is None:
+        raise DataError(
+            f"{quoted(given.scores or given.labels)} has no column of scores under a usual name "
+            "(score, prediction); name one with --score-column, or give a file of scores with "
+            "--scores"
+        )
+    return file.scores
+
+
+def _read_input(given: argparse.Namespace) -> _Input:
+    """Read the files named on the command line."""
+    options, in_table = _options(given, given.labels)
+    form, limits = str(options.form), options.limits
+    file = read_rows(given.labels, options)
+    other = None
+    if in_table or form == "trec":
+        scores = _scores_in(file, given)
+    elif _has_table(given.scores):
+        other = read_rows(given.scores, _score_options(given, limits))
+        scores = _scores_in(other, given)
+    else:
+        scores = read_column(given.scores, limits)
     if len(scores) != file.n_rows:
         raise DataError(
-            f"{quoted(source)} has {len(scores):,} scores, but {quoted(given.labels)} has "
-            f"{file.n_rows:,} rows; both need one entry per row, in the same order"
+            f"{quoted(given.scores or given.labels)} has {len(scores):,} scores, but "
+            f"{quoted(given.labels)} has {file.n_rows:,} rows; both need one entry per row, in the "
+            "same order"
         )
     if other is not None:
         _check_order(file, other, given)
-    return file, scores, form
+    return _Input(file, scores, form)
 
 
-def _read_scores(given: argparse.Namespace, limits: Limits) -> RankingFile:
-    """Read a table of scores, whose ids are compared with those of the labels."""
+def _score_options(given: argparse.Namespace, limits: Limits) -> FileOptions:
+    """Return how a table of scores is read, whose ids are compared with those of the labels."""
     columns = Header(score=given.score_column, need_label=False)
-    delimiter = given.delimiter if table_format(given.scores) == "csv" else None
-    options = FileOptions(columns=columns, delimiter=delimiter, need_qid=False, limits=limits)
-    return read_rows(given.scores, options)
+    delimiter = given.delimiter if table_format(files_in([given.scores])[0]) == "csv" else None
+    return FileOptions(columns=columns, delimiter=delimiter, need_qid=False, limits=limits)
 
 
 def _check_order(file: RankingFile, other: RankingFile, given: argparse.Namespace) -> None:
     """Reject scores whose ids say that they are in another order than the labels."""
     named = given.qid_column is not None  # a usual name in the scores may be a different id
-    columns = [("document", file.ids, other.ids), ("query", file.qid, other.qid)]
-    for what, own, theirs in columns[: 1 if named else 2]:
+    pairs = {"document": (file.ids, other.ids)} | (
+        {} if named else {"query": (file.qid, other.qid)}
+    )
+    for what, (own, theirs) in pairs.items():
         if own is None or theirs is None:
             continue
-        for row in np.flatnonzero((own != theirs) & (own != "") & (theirs != "")):
-            one = to_number(own[row])
-            if one is None or one != to_number(theirs[row]):  # not one number, written differently
-                raise DataError(
-                    f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, "
-                    f"where {quoted(given.labels)} has {quoted(own[row])}; scores must be in the "
-                    "order of the labels. Sort both files the same way, or drop the id column from "
-                    "the scores"
-                )
+        differ = (row for row in np.flatnonzero(own != theirs) if not _alike(own[row], theirs[row]))
+        row = next(differ, None)
+        if row is not None:
+            raise DataError(
+                f"{quoted(given.scores)} has the {what} {quoted(theirs[row])} in row {row}, where "
+                f"{quoted(given.labels)} has {quoted(own[row])}; scores must be in the order of "
+                "the labels. Sort both files the same way, or drop the id column from the scores"
+            )
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether ids are the same number written differently, or one of them is missing."""
+    if not one or not other:
+        return True
+    number = to_number(one)
+    return number is not None and number == to_number(other)
 
 
 def _metrics(given: argparse.Namespace) -> MetricList:
     """Build the metrics; an option applies to those that have it and do not set it."""
     options = {
-        "gain": _gain(given.gain),
+        "gain": None if given.gain is None else _gain(given.gain),
         "threshold": given.threshold,
         "max_grade": given.max_grade,
         "ties": given.ties,
@@ -240,15 +399,19 @@ def _metrics(given: argparse.Namespace) -> MetricList:
                 f"--{key.replace('_', '-')} is not an option of {plain}; it is one of "
                 f"{', '.join(able)}"
             )
-    made = []
-    for spec, names in zip(parse_list(given.metrics), known, strict=True):
-        own = {k: v for k, v in options.items() if k in names and k not in dict(spec.params)}
-        made.append(metric(spec, like=given.like, **own))
+    made = [
+        metric(
+            spec,
+            like=given.like,
+            **{k: v for k, v in options.items() if k in names and k not in dict(spec.params)},
+        )
+        for spec, names in zip(parse_list(given.metrics), known, strict=True)
+    ]
     return MetricList(made)
 
 
-def _gain(text: str | None) -> str | tuple[float, ...] | None:
-    if text is None or "," not in text:
+def _gain(text: str) -> str | tuple[float, ...]:
+    if "," not in text:
         return text
     try:
         return tuple(number(part.strip()) for part in text.strip("[]() ").split(","))
@@ -258,16 +421,15 @@ def _gain(text: str | None) -> str | tuple[float, ...] | None:
         ) from None
 
 
-def _evaluate(
-    file: RankingFile, given: FloatArray, form: str, metrics: Sequence[Metric]
-) -> _Evaluation:
+def _evaluate(given: _Input, metrics: Sequence[Metric]) -> _Evaluation:
     """Evaluate metrics on a file, sorting the scores once.
 
     Rows that were judged and not retrieved get no credit; see
     :func:`gbmrank.metrics.conventions.withhold`.
     """
-    data = RankingData.from_arrays(file.labels, qid=file.qid)
-    scores, groups, unranked = data.read_scores(given), data.groups, file.unranked
+    data = RankingData.from_arrays(given.file.labels, qid=given.file.qid)
+    scores, groups = data.read_scores(given.scores), data.groups
+    unranked = given.file.unranked
     hidden = np.zeros(len(scores), bool) if unranked is None else groups.arrange(unranked)
     bound, notes = _bound(metrics, data)
     rows = groups.sizes - np.add.reduceat(hidden.astype(np.int64), groups.offsets[:-1])
@@ -279,11 +441,38 @@ def _evaluate(
     for name, (item, one) in zip(_short_names(list(bound)), bound.items(), strict=True):
         values = one.per_query(ranked)
         measured.append(_Measured(name, item, values, _reason(item, np.isnan(values), data)))
-    notes += file.notes
+    notes = [*notes, *given.file.notes]
     if groups.row_order is not None:
         notes.append("the rows of some queries are not adjacent; they were grouped by query id")
     ties = _ties(scores, hidden, groups)
-    return _Evaluation(form, groups, rows, data.labels, *ties, measured, notes)
+    return _Evaluation(groups, rows, data.labels, *ties, measured, notes)
+
+
+def _merged(parts: Sequence[_Evaluation]) -> _Evaluation:
+    """Return the values of all queries; a metric that one part leaves out is left out."""
+    if not parts:
+        raise DataError("--labels has no rows")
+    columns = [{one.metric: one for one in part.measured} for part in parts]
+    kept = [one for one in columns[0] if all(one in column for column in columns)]
+    if not kept:
+        raise DataError(f"no metric is defined for all files: {'; '.join(parts[0].notes)}")
+    measured = []
+    for item in kept:
+        each = [column[item] for column in columns]
+        reason = next((one.reason for one in each if one.reason), "")
+        values = np.concatenate([one.values for one in each])
+        measured.append(_Measured(each[0].name, item, values, reason))
+    sizes = np.concatenate([part.groups.sizes for part in parts])
+    ids = np.concatenate([np.asarray(part.groups.ids) for part in parts])
+    return _Evaluation(
+        Groups(np.concatenate([[0], np.cumsum(sizes)]), None, ids),
+        np.concatenate([part.rows for part in parts]),
+        np.array([end for part in parts for end in (part.labels.min(), part.labels.max())]),
+        sum(part.tied_rows for part in parts),
+        sum(part.tied_queries for part in parts),
+        measured,
+        list(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
 
 
 def _bound(
@@ -327,15 +516,17 @@ def _ties(scores: FloatArray, hidden: npt.NDArray[np.bool_], groups: Groups) -> 
     return int(tied.sum()), len(np.unique(query[tied]))
 
 
-def _as_text(given: argparse.Namespace, result: _Evaluation) -> str:
+def _as_text(given: argparse.Namespace, form: str, result: _Evaluation) -> str:
     rows = []
     for one in result.measured:
         rule = _EMPTY[one.metric.measure.empty]
         undefined = f"{one.undefined:,} {rule}: {one.reason}" if one.undefined else ""
-        rows.append((one.name, _shown(one.mean), one.counted, undefined))
+        interval = [" to ".join(map(_shown, one.interval()))] if given.interval else []
+        rows.append((one.name, _shown(one.mean), *interval, one.counted, undefined))
+    head = ["metric", "mean", *(["95% interval"] if given.interval else []), "queries", "undefined"]
     parts = [
-        _about(given, result),
-        table(["metric", "mean", "queries", "undefined"], rows, "<>>"),
+        _about(given, form, result),
+        table(head, rows, "<".ljust(len(head) - 1, ">")),
         _conventions(given.like, result.measured),
     ]
     if given.per_query:
@@ -346,18 +537,21 @@ def _as_text(given: argparse.Namespace, result: _Evaluation) -> str:
     return "\n\n".join(parts)
 
 
-def _about(given: argparse.Namespace, result: _Evaluation) -> str:
-    n_rows, n_queries = int(result.rows.sum()), result.groups.n_queries
-    grades, tied = f"{result.labels.min():g} to {result.labels.max():g}", "no ties"
-    if result.tied_rows:
-        tied = (
-            f"{100.0 * result.tied_rows / n_rows:.3g} % of the rows tie with another of their "
-            f"query, in {result.tied_queries:,} of {n_queries:,} queries"
-        )
+def _about(given: argparse.Namespace, form: str, result: _Evaluation) -> str:
+    groups = result.groups
+    n_rows = int(result.rows.sum())
+    grades = f"{result.labels.min():g} to {result.labels.max():g}"
+    share = 100.0 * result.tied_rows / max(n_rows, 1)
+    tied = (
+        f"{share:.3g} % of the rows tie with another of their query, in {result.tied_queries:,} of "
+        f"{groups.n_queries:,} queries"
+        if result.tied_rows
+        else "no ties"
+    )
     lines = [
-        ("labels", f"{given.labels} ({FORMATS[result.form]})"),
+        ("labels", f"{given.labels} ({FORMATS[form]})"),
         ("scores", given.scores or given.labels),
-        ("rows", f"{n_rows:,} in {n_queries:,} queries, labels {grades}"),
+        ("rows", f"{n_rows:,} in {groups.n_queries:,} queries, labels {grades}"),
         ("ties", tied),
         *(("note", note) for note in result.notes),
     ]
@@ -385,7 +579,7 @@ def _option(value: Any) -> str:
     return f"above {short:g}" if above else f"{value:.15g}"
 
 
-def _as_json(given: argparse.Namespace, result: _Evaluation) -> dict[str, Any]:
+def _as_json(given: argparse.Namespace, form: str, result: _Evaluation) -> dict[str, Any]:
     from gbmrank import __version__
 
     out: dict[str, Any] = {
@@ -393,25 +587,26 @@ def _as_json(given: argparse.Namespace, result: _Evaluation) -> dict[str, Any]:
         "gbmrank": __version__,
         "labels": given.labels,
         "scores": given.scores or given.labels,
-        "format": result.form,
+        "format": form,
         "like": given.like,
         "rows": int(result.rows.sum()),
         "unranked_rows": result.groups.n_rows - int(result.rows.sum()),
         "queries": result.groups.n_queries,
         "ties": {"rows": result.tied_rows, "queries": result.tied_queries},
         "notes": list(result.notes),
-        "metrics": [_metric_json(one) for one in result.measured],
+        "metrics": [_metric_json(one, given.interval) for one in result.measured],
     }
     if given.per_query:
         out["per_query"] = _queries_json(result)
     return out
 
 
-def _metric_json(one: _Measured) -> dict[str, Any]:
+def _metric_json(one: _Measured, interval: bool) -> dict[str, Any]:
     return {
         "name": one.name,
         "metric": str(one.metric),
         "mean": _json_number(one.mean),
+        **({"interval": list(map(_json_number, one.interval()))} if interval else {}),
         "queries": one.counted,
         "undefined": one.undefined,
         "reason": one.reason or None,
@@ -434,10 +629,13 @@ def _short_names(metrics: Sequence[Metric]) -> list[str]:
     >>> _short_names([metric("map", threshold=1), *both])
     ['map', 'ndcg@5', 'ndcg(gain=linear)@5']
     """
-    ends = ["" if item.spec.k is None else f"@{item.spec.k}" for item in metrics]
-    short = [f"{item.spec.name}{end}" for item, end in zip(metrics, ends, strict=True)]
-    named = zip(short, metrics, strict=True)
-    return [name if short.count(name) == 1 else str(item) for name, item in named]
+    short = [
+        item.spec.name + ("" if item.spec.k is None else f"@{item.spec.k}") for item in metrics
+    ]
+    return [
+        name if short.count(name) == 1 else str(item)
+        for name, item in zip(short, metrics, strict=True)
+    ]
 
 
 def _shown(value: float) -> str:
@@ -450,11 +648,14 @@ def _json_number(value: float) -> float | None:
 
 def _queries_json(result: _Evaluation) -> list[dict[str, Any]]:
     """Return one object per query; an undefined value is null."""
-    found = []
-    for i, (qid, rows) in enumerate(zip(result.qid, result.rows, strict=True)):
-        values = {one.name: _json_number(one.values[i]) for one in result.measured}
-        found.append({"qid": qid, "rows": int(rows), "values": values})
-    return found
+    return [
+        {
+            "qid": qid,
+            "rows": int(rows),
+            "values": {one.name: _json_number(one.values[i]) for one in result.measured},
+        }
+        for i, (qid, rows) in enumerate(zip(result.qid, result.rows, strict=True))
+    ]
 
 
 def _check_output(path: str, force: bool) -> None:

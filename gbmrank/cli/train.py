@@ -67,6 +67,8 @@ def run(given: argparse.Namespace) -> int:
     """Read, train, write, print."""
     out = _checked_out(given)
     work = out.with_name(f"{out.name}.work")
+    for path in files_in([*given.data, *(given.valid or [])]):
+        path.stat()  # raises before anything is written
     if given.force:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)

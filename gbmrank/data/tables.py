@@ -118,13 +118,17 @@ def take_rows(table: Any, rows: IntArray | slice) -> Any:
     if hasattr(table, "iloc"):  # pandas, whose column names may repeat
         return table.iloc[rows]
     frame = _frame(table)
-    return table[rows] if frame is None else frame[rows].to_native()
+    if frame is None:
+        return (np.asarray(table) if isinstance(table, list | tuple) else table)[rows]
+    return frame[rows].to_native()
 
 
 def cell(table: Any, row: int, column: int) -> Any:
     """Return one entry of a table."""
     frame = _frame(table)
-    return table[row, column] if frame is None else frame.item(int(row), int(column))
+    if frame is None:
+        return table[row][column] if isinstance(table, list | tuple) else table[row, column]
+    return frame.item(int(row), int(column))
 
 
 def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:

@@ -428,7 +428,7 @@ class GBMRanker(AbstractEstimator):
     ) -> None:
         """Fit the map to probabilities, and train the model of the level that it reads."""
         features, _, qid, weight = rows
-        level = None
+        level = served = None
         if self.calibrate == "held-out":
             (features, _), qid, *_ = sets[-1]
             groups = read_queries(qid, len(relevant), "the evaluation set")
@@ -442,10 +442,15 @@ class GBMRanker(AbstractEstimator):
                 self._level.fit(features, relevant, qid=qid, sample_weight=weight, **extra)
             groups = read_queries(qid, len(relevant))
             z, level = self.oof_scores_, groups.arrange(self._level.oof_scores_)
+            served = groups.arrange(self.predict(features))
         known = groups.arrange(relevant)
-        made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed)
+        made = ProbabilityMap.fitted(groups.arrange(z), level, known, groups, self.seed, served)
         self.calibration_ = made
-        self._identity = replace(self._identity, calibration=asdict(made))
+        self._restamp(calibration=asdict(made))
+
+    def _restamp(self, **changed: Any) -> None:
+        """Change what the model says about itself."""
+        self._identity = replace(self._identity, **changed)
         self._fitted.stamp(self._identity.to_text())
         self.booster_ = self._fitted.booster
 
@@ -955,14 +960,18 @@ def distil(
     teacher, target, groups = centred(scores, qid)
     params = student_params(backend, n_estimators, booster_params)
     options = {"n_estimators": n_estimators, "seed": seed, "n_jobs": n_jobs, **params}
-    student = GBMRanker(OBJECTIVE, backend, metric, **options).fit(X, target, qid=qid)
+    # The labels of the student are scores, for which most metrics are undefined.
+    metrics, student = metric_list(metric), GBMRanker(OBJECTIVE, backend, **options)
+    student.fit(X, target, qid=qid).set_params(metric=metric)
+    student._restamp(metric=str(metrics), preferences=any_preferences(metrics))
     found = compared(teacher, student.predict(X), groups)
     if eval_set is not None:
         features, labels = read_eval_set(eval_set, eval_scores)
         own = student.predict(features)
         read_queries(eval_qid, len(own), "eval_set")
-        first = metric_list(metric)[0]
-        lost, interval = lost_by(first, labels, eval_qid, as_floats(eval_scores, "scores"), own)
+        lost, interval = lost_by(
+            metrics[0], labels, eval_qid, as_floats(eval_scores, "scores"), own
+        )
         found = replace(found, lost=lost, interval=interval)
     student.distillation_ = found
     return student

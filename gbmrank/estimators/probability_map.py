@@ -26,6 +26,7 @@ _STEPS, _PRECISION = 100, 1e-10
 _RIDGE = 1e-6
 _FEW = 100  # queries
 _SHORTEST = 0.3  # of a list that is cut
+_STEADIEST = 0.25  # of the variance that is left in a mean over members
 
 
 @final
@@ -55,10 +56,12 @@ class ProbabilityMap:
         relevant: FloatArray,
         groups: Groups,
         seed: int,
+        served: FloatArray | None = None,
     ) -> "ProbabilityMap":
         """Fit both steps by maximum likelihood, on whole lists and on lists cut at random.
 
-        Columns are in query order. Without a level, it is the map a z + d.
+        Columns are in query order. Without a level, it is the map a z + d. ``served`` are the
+        scores of the model that serves: ``a`` is divided by :func:`_steadiness`.
         """
         if relevant.min() == relevant.max():
             raise DataError(
@@ -81,7 +84,8 @@ class ProbabilityMap:
             columns, labels = np.concatenate(parts), np.concatenate([relevant, relevant[kept]])
             a, b, c, d = _logistic(columns, labels)
             alpha, beta, gamma = _beta(*_logs(columns @ [a, b, c, d]), labels)
-            made = cls(a, b, c, d, alpha, beta, gamma, groups.longest)
+            steady = 1.0 if served is None else _steadiness(z, served, groups)
+            made = cls(a / steady, b, c, d, alpha, beta, gamma, groups.longest)
         if not made.a > 0.0:
             raise DataError(
                 "the rows that calibrate are less often relevant the higher they score, so no "
@@ -111,6 +115,19 @@ def _logs(odds: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _columns(z: FloatArray, level: FloatArray, groups: Groups) -> FloatArray:
     means = [groups.spread(query_sums(one, groups) / groups.sizes) for one in (z, level)]
     return np.column_stack([z - means[0], *means, np.ones(len(z))])
+
+
+def _steadiness(z: FloatArray, served: FloatArray, groups: Groups) -> float:
+    """Return the share of the variance of a member's scores that the mean over members keeps.
+
+    A member scores ``s + e``, its noise e; of K members the mean keeps var(s) + var(e) / K, and its
+    slope is larger by the inverse of that share. The rows of z trained the other members, not
+    the one that scores them: what those memorised is unrelated to z, so the slope of served scores
+    on z is that share.
+    """
+    own, mean = (_columns(one, one, groups)[:, 0] for one in (z, served))
+    share = float(own @ mean) / max(float(own @ own), 1e-300)
+    return min(max(share, _STEADIEST), 1.0)
 
 
 def _cut(z: FloatArray, groups: Groups, rng: np.random.Generator) -> tuple[Any, Groups]:

@@ -244,8 +244,9 @@ def explain(
     return Explanation(known.names(X), made, scores, references, None, X, rows, groups)
 
 
-def _of_pair(known: Model, table: Any, qid: Any, pair: Iterable[int]) -> Explanation:
-    n_rows, chosen = int(np.shape(table)[0]), tuple(pair)
+def _of_pair(known: Model, table: Any, qid: Any, pair: Any) -> Explanation:
+    n_rows = int(np.shape(table)[0])
+    chosen = tuple(pair) if isinstance(pair, Iterable) else (pair,)
     fits = len(chosen) == 2 and all(is_whole(row) and 0 <= row < n_rows for row in chosen)
     if not fits or chosen[0] == chosen[1]:
         raise ParameterError(

@@ -49,6 +49,8 @@ def train_in_tasks(
 ) -> tuple[Trained, Schema]:
     """Train on the columns of :func:`gbmrank.spark.selection.selected`; return their schema too."""
     session = rows.sparkSession
+    if n_tasks < 1:
+        raise ConfigError(f"numWorkers must be at least 1, got {n_tasks}")
     if n_tasks > (free := free_slots(session)):  # Spark would wait without a word
         raise ConfigError(
             f"numWorkers={n_tasks} tasks must run at the same time, but {free} slots are free; "
@@ -148,7 +150,18 @@ def _parts(table: pa.Table, setting: Setting) -> tuple[Part, tuple[Part, bool] |
     columns = [array(table, name) for name in ("label", "qid", "weight")]
     if not setting.validated:
         return _part(features, columns, slice(None), TRAINING), None
+    if missing := table["valid"].null_count:
+        raise DataError(
+            f"validationIndicatorCol is missing in {missing} of the {len(table)} rows of a task; "
+            "each row is true (validation set) or false"
+        )
     chosen = table["valid"].to_numpy().astype(bool)
+    both = np.intersect1d(*(table["qid"].to_numpy()[rows] for rows in (chosen, ~chosen)))
+    if len(both):
+        raise DataError(
+            f"query {both[0]!r} has rows of the training and of the validation set; "
+            "validationIndicatorCol must be the same in all rows of a query"
+        )
     if chosen.all():
         raise DataError(
             f"a task got {len(chosen)} rows of the validation set and no training row; use fewer "

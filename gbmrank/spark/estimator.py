@@ -186,7 +186,8 @@ class SparkGBMRanker(_Columns, Estimator, DefaultParamsReadable, DefaultParamsWr
                 "features": features,
             },
         )
-        n_tasks = values["numWorkers"] or max(free_slots(dataset.sparkSession), 1)
+        n_tasks = values["numWorkers"]
+        n_tasks = max(free_slots(dataset.sparkSession), 1) if n_tasks is None else n_tasks
         trained, columns = train_in_tasks(rows, plan, names, n_tasks)
         local = GBMRanker.from_trained(
             trained,

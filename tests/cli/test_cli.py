@@ -65,6 +65,15 @@ def test_a_mistake_of_ours_is_exit_code_one(capsys, monkeypatch):
         main(["list"])
 
 
+def test_too_little_memory_is_no_mistake_of_ours(capsys, monkeypatch):
+    def greedy(_given):
+        raise MemoryError
+
+    monkeypatch.setattr(listing, "run", greedy)
+    assert main(["list"]) == 2
+    assert "the memory of this process is not enough" in capsys.readouterr().err
+
+
 def test_an_interrupt_has_its_own_exit_code(monkeypatch):
     def interrupted(_given):
         raise KeyboardInterrupt

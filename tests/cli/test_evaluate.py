@@ -200,6 +200,72 @@ def test_parquet(capsys, tmp_path, files):
     assert run_json(capsys, "--labels", str(tmp_path / "rows.parquet"))["metrics"] == want
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet", "letor"])
+@pytest.mark.parametrize("scores", ["inside", "lines", "folder"])
+def test_a_folder_is_read_in_one_pass(capsys, tmp_path, monkeypatch, form, scores):
+    """Queries cross files; a part has few rows."""
+    pl = pytest.importorskip("polars")
+    monkeypatch.setattr("gbmrank.data.readers.stream.BLOCK", 7)
+    rng = np.random.default_rng(0)
+    qid = np.repeat([f"q{at:03}" for at in range(40)], rng.integers(1, 9, 40))
+    n = len(qid)
+    labels, found = rng.integers(0, 3, n), rng.integers(0, 5, n) / 2.0
+    whole = pl.DataFrame({"label": labels, "qid": qid, "score": found})
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "scores").mkdir()
+    for at, rows in enumerate((slice(0, 30), slice(30, 31), slice(31, n))):
+        piece = whole[rows]
+        inside = scores == "inside"
+        if form == "letor":
+            text = [f"{y} qid:{q} 1:1" for y, q in zip(labels[rows], qid[rows], strict=True)]
+            (tmp_path / f"rows/{at}.txt").write_text("\n".join(text) + "\n")
+        else:
+            shown = piece if inside else piece.drop("score")
+            getattr(shown, f"write_{form}")(tmp_path / f"rows/{at}.{form}")
+    for at, rows in enumerate((slice(0, 9), slice(9, n))):
+        whole[rows].select("qid", "score").write_csv(tmp_path / f"scores/{at}.csv")
+    (tmp_path / "lines.txt").write_text("\n".join(map(str, found)) + "\n")
+    given = {
+        "lines": ["--scores", tmp_path / "lines.txt"],
+        "folder": ["--scores", tmp_path / "scores"],
+    }
+    options = [*map(str, given.get(scores, [])), "--metrics", "ndcg@5, map", "--threshold", "1"]
+    if form == "letor" and scores == "inside":
+        assert "--scores FILE is needed" in refused(
+            capsys, "--labels", str(tmp_path / "rows"), *options
+        )
+        return
+    out = run_json(capsys, "--labels", str(tmp_path / "rows"), *options, "--interval")
+    assert (out["rows"], out["queries"]) == (n, 40)
+    for one in out["metrics"]:
+        item = gbmrank.metric(one["metric"])
+        assert one["mean"] == pytest.approx(item.score(labels, found, qid=qid), rel=1e-12)
+        each = item.per_query(labels, found, qid=qid)
+        error = np.nanstd(each, ddof=1) / np.sqrt(np.sum(~np.isnan(each)))
+        low, high = one["interval"]
+        assert high - low == pytest.approx(2 * 1.96 * error, rel=0.15)
+        assert low < one["mean"] < high
+    text = run(capsys, "--labels", str(tmp_path / "rows"), *options, "--interval")
+    assert "95% interval" in text
+
+
+def test_folders_that_cannot_be_read_in_one_pass(capsys, tmp_path):
+    (tmp_path / "rows").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / f"rows/{name}.csv").write_text("label,qid,score\n1,x,1\n0,x,2\n1,y,1\n0,y,3\n")
+    folder = ["--labels", str(tmp_path / "rows")]
+    message = refused(capsys, *folder)
+    assert "'x'" in message
+    assert "a.csv" in message
+    assert "b.csv" in message
+    (tmp_path / "rows/b.csv").unlink()
+    (tmp_path / "scores.txt").write_text("1\n2\n3\n")
+    assert "fewer scores" in refused(capsys, *folder, "--scores", str(tmp_path / "scores.txt"))
+    (tmp_path / "scores.txt").write_text("1\n2\n3\n4\n5\n")
+    assert "more scores" in refused(capsys, *folder, "--scores", str(tmp_path / "scores.txt"))
+    assert "--group is for one file" in refused(capsys, *folder, "--group", "sizes.txt")
+
+
 def test_sizes_instead_of_qid(capsys, tmp_path, files):
     want = run_json(capsys, *files)["metrics"]
     (tmp_path / "plain.txt").write_text("".join(f"{label} 0:1\n" for label in LABELS))
@@ -426,7 +492,8 @@ def test_mistakes_are_explained(capsys, files, options, message):
 
 def test_files_that_are_not_there_or_do_not_match(capsys, tmp_path, files):
     assert "nothing.txt: No such file" in refused(capsys, "--labels", "nothing.txt", *files[2:])
-    assert "Is a directory" in refused(capsys, "--labels", str(tmp_path), *files[2:])
+    assert "Is a directory" in refused(capsys, *files[:2], "--scores", str(tmp_path))
+    assert "has no query ids" in refused(capsys, "--labels", str(tmp_path), *files[2:])
     assert "--scores FILE is needed with LETOR" in refused(capsys, *files[:2])
     assert "arguments are required: --labels" in refused(capsys)
     (tmp_path / "scores.txt").write_text("1\n")

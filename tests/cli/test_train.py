@@ -228,6 +228,12 @@ def test_a_full_disk_keeps_the_last_checkpoint(folder, tmp_path, capsys, monkeyp
     assert main(["train", *map(str, given), "--quiet"]) == 0
 
 
+def test_a_file_that_is_not_there_leaves_nothing_behind(tmp_path, capsys):
+    assert trained(tmp_path / "model.txt", tmp_path / "nothing.parquet") == 2
+    assert capsys.readouterr().err.rstrip().endswith("nothing.parquet: No such file or directory")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_checkpoint_of_another_training_is_not_continued(folder, tmp_path, capsys, monkeypatch):
     from gbmrank.estimators import file_training
 

@@ -63,6 +63,14 @@ def test_scores_of_any_teacher_are_learned_without_labels(backend):
     assert mixed.distillation_.correlation > 0.95
 
 
+@pytest.mark.parametrize("metric", ["ndcg@5", "map(threshold=1)"])
+def test_the_student_has_the_metric_of_the_teacher(metric, tmp_path):
+    student = teacher_in("lightgbm", metric=metric).distil(TASK.x, qid=TASK.qid)
+    assert student.metric == metric
+    student.save(tmp_path / "model.txt")
+    assert gbmrank.load(tmp_path / "model.txt").metric == metric
+
+
 def test_agreement_and_correlation_are_those_of_numpy():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=TASK.n)

@@ -87,6 +87,26 @@ def test_committees_are_calibrated():
     assert gbmrank.metric("ece").score(RELEVANT, found, qid=TEST.qid) < 0.04
 
 
+def test_the_slope_is_that_of_the_mean_that_serves():
+    rng = np.random.default_rng(0)
+    groups = Groups.from_sizes([20] * 2000, 40_000)
+    truth, noise = rng.normal(size=40_000), rng.normal(size=(4, 40_000))
+    chance = 1.0 / (1.0 + np.exp(-truth))
+    relevant = (rng.random(40_000) < chance).astype(float)
+    member = groups.restore(groups.spread(rng.integers(4, size=2000)))
+    members = truth + 0.7 * noise
+    z = members[member, np.arange(40_000)]
+    memorised = relevant - chance  # by members that trained on a row
+    served = (members.sum(axis=0) + 3.0 * memorised) / 4.0
+    made = ProbabilityMap.fitted(z, np.zeros(40_000), relevant, groups, 0, served)
+    fresh = truth + 0.7 * rng.normal(size=(4, 40_000)).mean(axis=0)
+    happened = (rng.random(40_000) < chance).astype(float)
+    ece = gbmrank.metric("ece")
+    assert ece.score(happened, made.probabilities(fresh, None, groups)) < 0.012
+    plain = ProbabilityMap.fitted(z, np.zeros(40_000), relevant, groups, 0)
+    assert ece.score(happened, plain.probabilities(fresh, None, groups)) > 0.025
+
+
 def test_uncalibrated_objectives():
     plain = GBMRanker("pointwise(loss=logistic, target=identity, eta=1)", metric="auc", **FAST)
     plain.fit(TRAIN.X, TRAIN.labels >= 2, qid=TRAIN.qid)

@@ -136,6 +136,17 @@ def test_rows_are_those_of_the_model(backend):
     assert gbmrank.explain(booster, x).features == NAMES
 
 
+def test_lists_are_tables_and_a_number_is_no_pair():
+    model = fitted()
+    found = model.explain(TASK.x.tolist(), pair=(0, 1))
+    np.testing.assert_array_equal(
+        found.contributions, model.explain(TASK.x, pair=(0, 1)).contributions
+    )
+    assert "against" in str(found)
+    with pytest.raises(ParameterError, match="two different rows of X, numbers from 0"):
+        model.explain(TASK.x, pair=3)
+
+
 def test_a_wrong_sum_is_reported(monkeypatch):
     model = fitted()
     monkeypatch.setattr(

@@ -361,6 +361,18 @@ def test_options_are_checked_before_the_training(spread, options, error, message
         ranker(**options).fit(spread(frame()))
 
 
+def test_a_query_is_in_one_of_the_two_sets(spread):
+    first = np.flatnonzero(TASK.qid == 8)[0]
+    for value, message in ((None, "is missing in 1 of the"), (True, "query 'query 8' has rows of")):
+        marks = LAST.astype(object)
+        marks[first] = value
+        with pytest.raises(DataError, match=message):
+            ranker(validationIndicatorCol="last").fit(spread(frame(last=marks)))
+    for number in (0, -1):
+        with pytest.raises(ConfigError, match="numWorkers must be at least 1"):
+            ranker(numWorkers=number).fit(spread(frame()))
+
+
 def test_parameters_have_names():
     with pytest.raises((TypeError, ParameterError)):
         ranker(numTrees=3)

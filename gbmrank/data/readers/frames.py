@@ -62,6 +62,7 @@ _DELIMITERS = (",", "\t", ";", "|")
 _CATEGORIES_HINT = "gbmrank compare reads strings as categories (--categorical)"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _FINITE = ("label", "score", "weight")  # parts without missing values
+_CELLS_AT_ONCE = 1 << 22  # of a Parquet file
 
 
 @final
@@ -362,10 +363,12 @@ def read_parquet(
 
 
 def read_parquet_batches(path: PathLike, header: Header, limits: Limits) -> Iterator[RankingFile]:
-    """Read a Parquet file some rows at a time."""
+    """Read a Parquet file some rows at a time, at most some megabytes."""
     with open_parquet(path) as opened:
         found = opened.schema_arrow.names
-        for batch in opened.iter_batches(BLOCK, columns=header.wanted(found, path)):
+        wanted = header.wanted(found, path)
+        n_rows = max(min(BLOCK, _CELLS_AT_ONCE // max(len(wanted), 1)), 1)
+        for batch in opened.iter_batches(n_rows, columns=wanted):
             if len(batch):
                 table = sys.modules["pyarrow"].Table.from_batches([batch])
                 yield _of_arrow(table, found, path, header, limits)

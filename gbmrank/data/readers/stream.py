@@ -16,6 +16,7 @@ from gbmrank.errors import ConfigError, DataError, GroupError
 from gbmrank.types import FloatArray
 
 _HIDDEN = (".", "_")  # first letters of files that Spark and others leave in a folder
+_COLUMNS = ("labels", "qid", "scores", "ids")
 _BESIDE = (".query", ".weight")  # files of LightGBM that belong to another one
 
 
@@ -100,6 +101,44 @@ class _Queries:
             self.ids.append(one)
 
 
+def whole_queries(paths: Sequence[PathLike], options: FileOptions) -> Iterator[RankingFile]:
+    """Yield labels, ids and scores in parts of whole queries, whose rows must be adjacent."""
+    queries, held = _Queries(), None
+    for file, part in read_parts(paths, options):
+        ids = _query_ids(file, part)
+        queries.add(ids, file)
+        held = joined(held, replace(part, qid=ids))
+        last = held.n_rows - queries.sizes[-1]
+        if last:
+            yield some_rows(held, slice(0, last))
+        held = some_rows(held, slice(last, None))
+    if held is not None:
+        yield held
+
+
+def joined(first: RankingFile | None, more: RankingFile) -> RankingFile:
+    """Return labels, ids and scores of two files, one below the other."""
+    if first is None:
+        return more
+    made: dict[str, Any] = {"notes": tuple(dict.fromkeys((*first.notes, *more.notes)))}
+    for name in _COLUMNS:
+        if getattr(more, name) is not None:
+            made[name] = np.concatenate([getattr(first, name), getattr(more, name)])
+    return replace(more, **made)
+
+
+def some_rows(file: RankingFile, rows: slice) -> RankingFile:
+    """Return labels, ids and scores of some rows."""
+    found: dict[str, Any] = {name: getattr(file, name) for name in _COLUMNS}
+    return replace(file, **{name: one[rows] for name, one in found.items() if one is not None})
+
+
+def _query_ids(file: str, part: RankingFile) -> Any:
+    if part.qid is None:
+        raise DataError(f"{quoted(file)} has no query ids (--qid-column)")
+    return np.array([f"{file}:{one}" for one in part.qid]) if part.numbered else part.qid
+
+
 class StoredRows(NamedTuple):
     """Features on disk, with labels, queries and weights in memory."""
 
@@ -126,9 +165,8 @@ def store_rows(
                 f"{quoted(file)} has columns of categories or text, {named}, but training from "
                 "files takes numbers. Leave them out (--drop), or encode them as numbers"
             )
-        if part.X is None or part.qid is None:
-            missing = "features" if part.X is None else "query ids (--qid-column)"
-            raise DataError(f"{quoted(file)} has no {missing}")
+        if part.X is None:
+            raise DataError(f"{quoted(file)} has no features")
         if len(infinite := np.argwhere(np.isinf(part.X))):
             row, column = infinite[0].tolist()
             raise DataError(
@@ -144,8 +182,7 @@ def store_rows(
                 f"{store.shape[1]}; name the widest file first"
             )
         store.append(np.pad(part.X, ((0, 0), (0, store.shape[1] - part.X.shape[1]))))
-        ids = np.array([f"{file}:{one}" for one in part.qid]) if part.numbered else part.qid
-        queries.add(ids, file)
+        queries.add(_query_ids(file, part), file)
         labels.append(part.labels)
         weights += [part.columns["weight"]] if "weight" in part.columns else []
         notes |= dict.fromkeys(part.notes)
