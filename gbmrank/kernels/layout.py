@@ -192,15 +192,7 @@ class Ranking(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Values per row: a sum over the first ``k`` ranks is divided by ``divisor[q]``."""
-
-    values: FloatArray
-    divisor: FloatArray
-    k: int
-
-
-class CutItems(NamedTuple):
-    """Values per row, divisors and the last rank that counts per query."""
+    """Values per row; the divisor of a sum and the last rank that counts, per query."""
 
     values: FloatArray
     divisor: FloatArray

@@ -50,14 +50,11 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         },
     },
     "gbmrank/metrics/precision.py": {
-        "ERR.bind": {
-            "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
+        "_AbstractOfItems.swap_terms": {
+            "ones = np.ones(int(data.groups.sizes.max(initial=1)))": {"2": _NO_MORE_ROWS},
         },
         "_above_zero": {
             "return np.where(counts > 0, counts, np.nan)": {"counts >= 0": _UNDEFINED},
-        },
-        "_items": {
-            "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
         },
     },
     "gbmrank/metrics/disagreement.py": {
