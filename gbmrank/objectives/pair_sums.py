@@ -9,12 +9,11 @@ first needs it. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, selects 
 import functools
 import math
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.data.queries import Groups
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import LimitError, ParameterError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import (
@@ -24,6 +23,7 @@ from gbmrank.kernels.layout import (
     GradHess,
     ItemQueries,
     LevelQueries,
+    PushParams,
     PushQueries,
     Span,
 )
@@ -31,10 +31,12 @@ from gbmrank.kernels.linear.engine import LongItems, Tables, sum_pairs, sum_push
 from gbmrank.kernels.linear.interpolation import PlanReport, make_plan
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, with_curvature
+from gbmrank.losses.convex import AbstractOuter
 from gbmrank.objectives.base import (
     AbstractBound,
     HessianTrait,
     check_choice,
+    constant_hessian,
     scale_hessian,
     sum_queries,
 )
@@ -47,29 +49,14 @@ _PATIENCE = 60.0  # largest allowed seconds per round for one query
 _SORTED = ("hinge", "squared_hinge")
 
 
-class _ClosedForm(NamedTuple):
-    """A closed form: its template, and its kernels for pairs and for levels."""
-
-    template: str
-    closed_pairs: str
-    closed_levels: str
-
-
-_CLOSED = MappingProxyType(
-    {
-        "exponential": _ClosedForm("closed.exponential", "exponential_pairs", "exponential_levels"),
-        "p_classification": _ClosedForm(
-            "closed.exponential", "p_classification_pairs", "p_classification_levels"
-        ),
-        "squared_margin": _ClosedForm(
-            "closed.polynomial", "squared_margin_pairs", "squared_margin_levels"
-        ),
-        "hinge": _ClosedForm("closed.polynomial", "hinge_pairs", "hinge_levels"),
-        "squared_hinge": _ClosedForm(
-            "closed.polynomial", "squared_hinge_pairs", "squared_hinge_levels"
-        ),
-    }
-)
+# Templates of closed forms. Their kernels are named after the loss: hinge_pairs and hinge_levels.
+_CLOSED = {
+    "exponential": "closed.exponential",
+    "p_classification": "closed.exponential",
+    "squared_margin": "closed.polynomial",
+    "hinge": "closed.polynomial",
+    "squared_hinge": "closed.polynomial",
+}
 _NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
@@ -80,14 +67,14 @@ class _Kind(NamedTuple):
     values: str
     dense: str = ""  # in pairs.dense
     closed: str = ""  # in pairs.sums
-    closed_slot: str = ""  # the slot of a closed form there
+    sums: str = ""  # what closed forms and their slot there are named after
 
 
-PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "closed_pairs")
+PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "pairs")
 """All ordered pairs of a query, weighted by the utility of the first item."""
 
 LEVELS: Final = _Kind(
-    "level_gradients", "level_values", "dense_different", "closed_different", "closed_levels"
+    "level_gradients", "level_values", "dense_different", "closed_different", "levels"
 )
 """Pairs of different level, weighted by the better item."""
 
@@ -234,15 +221,6 @@ def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> N
             )
 
 
-class PairSum(NamedTuple):
-    """What is summed, and how."""
-
-    engine: PairEngine
-    curvature: Curvature
-    params: Any  # as the kernels want them: numbers, or PushParams
-    constant: FloatArray | None
-
-
 class _LongQueries(NamedTuple):
     """The queries that the linear-time engine may sum."""
 
@@ -259,24 +237,35 @@ class BoundPairs(AbstractBound):
     others in spans of queries.
     """
 
-    __slots__ = ("long", "pair_sum", "queries", "spans")
+    __slots__ = ("constant", "engine", "factor", "long", "params", "queries", "spans")
 
     def __init__(
-        self, groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, pair_sum: PairSum
+        self,
+        objective: Any,  # with a loss and an engine
+        kind: _Kind,
+        data: RankingData,
+        queries: ItemQueries | LevelQueries | PushQueries,
+        outer: AbstractOuter | None = None,
     ) -> None:
+        groups, loss = data.groups, objective.loss
         super().__init__(groups)
-        self.pair_sum, self.queries = pair_sum, queries
+        curvature = pair_curvature(objective.name, loss, objective.hessian)
+        slots = {} if outer is None else {"outer": type(outer).function}
+        self.engine = pair_engine(kind, loss, curvature, objective.engine, groups.sizes, **slots)
+        self.params = loss.params if outer is None else PushParams(loss.params, outer.params)
+        self.constant = constant_hessian(objective.hessian, data)
+        self.factor, self.queries = curvature.factor, queries
         pairs = (
             4.0 * queries.positives * (groups.sizes - queries.positives)
             if isinstance(queries, PushQueries)
             else groups.sizes.astype(np.float64) ** 2 / 4.0
         )
         self.spans = threads.cut_into_spans(pairs + 100.0, groups.longest)
-        self.long = _long_queries(groups, queries, pair_sum.engine)
+        self.long = _long_queries(groups, queries, self.engine)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
-        engine, curvature, params, constant = self.pair_sum
+        engine, params = self.engine, self.params
         engines, ways = engine.settings(single), engine.visits(single)
         served = np.zeros(len(self.queries.scale), np.bool_)
         unused = np.empty(len(served))
@@ -293,12 +282,11 @@ class BoundPairs(AbstractBound):
                     kernel(*columns, *given, served, _buffers(span, precision), out)
 
         threads.run_spans(fill_span, self.spans)
-        if constant is not None or curvature.factor != 1.0:
-            scale_hessian(out, constant, curvature.factor)
+        scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        engine, _, params, _ = self.pair_sum
+        engine, params = self.engine, self.params
         engines = engine.settings(single=False)
         served = np.zeros(len(self.queries.scale), np.bool_)
         long = np.empty(len(served))
@@ -325,11 +313,10 @@ class BoundPairs(AbstractBound):
         out: GradHess,
     ) -> None:
         """Sum the queries that are long relative to the range of their scores, and mark them."""
-        engine, _, params, _ = self.pair_sum
         numbers, items, tables = long
         scale = self.queries.scale[numbers]
         if isinstance(self.queries, PushQueries):
-            price = functools.partial(engine.prices, params)
+            price = functools.partial(self.engine.prices, self.params)
             positives = self.queries.positives[numbers]
             sums, *found = sum_push(items, scores, tables, engines, positives, price)
             sums *= scale
@@ -403,11 +390,10 @@ def is_logistic(loss: AbstractLoss, curvature: Curvature) -> bool:
 
 def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
     """Return the kernel of the closed form, or None if there is none."""
-    form = _CLOSED.get(loss.closed_form or "")
-    if form is None or not kind.closed:
+    if loss.closed_form not in _CLOSED or not kind.closed:
         return None
-    one = getattr(compiler.load(form.template), getattr(form, kind.closed_slot))
-    return getattr(compiler.load("pairs.sums", **{kind.closed_slot: one}), kind.closed)
+    one = getattr(compiler.load(_CLOSED[loss.closed_form]), f"{loss.closed_form}_{kind.sums}")
+    return getattr(compiler.load("pairs.sums", **{f"closed_{kind.sums}": one}), kind.closed)
 
 
 def _long_queries(

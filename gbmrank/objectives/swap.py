@@ -94,8 +94,6 @@ class Swap(AbstractObjective):
     metric : metric, default=ndcg
         The metric to optimise: a positional metric, ``err``, ``map``, ``mrr``, ``hit_rate`` or
         ``r_precision``.
-    loss : loss, default=logistic
-        Penalty of a margin.
     truncation : int or None, default=None
         Truncation level: the better ranked item of a pair is among this many first ranks.
     pairs : {"all", "neighbours"}, default="all"

@@ -98,8 +98,8 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "1.0": _NO_FACTOR
             },
         },
-        "_BoundShifts.__init__": {
-            "self.utilities = np.nan_to_num(utilities, nan=0.0)": {"1.0": _NO_FACTOR},
+        "QueryRMSE.bind": {
+            "utilities = np.nan_to_num(utilities, nan=0.0)": {"1.0": _NO_FACTOR},
         },
     },
     "gbmrank/objectives/calibrated.py": {
