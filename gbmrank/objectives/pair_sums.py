@@ -18,11 +18,11 @@ from gbmrank.errors import LimitError, ParameterError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import (
     LANES,
-    Buffers,
     Engines,
     GradHess,
     ItemQueries,
     LevelQueries,
+    PairWork,
     PushParams,
     PushQueries,
     Span,
@@ -273,13 +273,14 @@ class BoundPairs(AbstractBound):
             self._sum_long(self.long, scores, engines, served, unused, out)
 
         def fill_span(span: Span) -> None:
-            left, columns = served[span.first : span.last], (self.queries, span, scores)
+            left = served[span.first : span.last]
             if engine.closed_queries is not None and not left.all():
-                engine.closed_queries(*columns, params, engines, served, unused, out)
+                work = _work(span, scores, served)
+                engine.closed_queries(self.queries, params, engines, work, unused, out)
             for precision, kernel, more in ways:
                 if not left.all():
                     given = (params[0], *more) if more else (params,)
-                    kernel(*columns, *given, served, _buffers(span, precision), out)
+                    kernel(self.queries, *given, _work(span, scores, served, precision), out)
 
         threads.run_spans(fill_span, self.spans)
         scale_hessian(out, self.constant, self.factor)
@@ -294,12 +295,12 @@ class BoundPairs(AbstractBound):
             self._sum_long(self.long, scores, engines, served, long, _NO_ROWS)
 
         def sum_span(span: Span, values: FloatArray) -> None:
-            own, columns = slice(span.first, span.last), (self.queries, span, scores)
+            own, work = slice(span.first, span.last), _work(span, scores, served)
             values[own] = long[own]
             if engine.closed_queries is not None and not served[own].all():
-                engine.closed_queries(*columns, params, engines, served, values, _NO_ROWS)
+                engine.closed_queries(self.queries, params, engines, work, values, _NO_ROWS)
             if not served[own].all():
-                engine.values(*columns, params, served, _buffers(span, np.float64), values)
+                engine.values(self.queries, params, work, values)
 
         return sum_queries(sum_span, self.spans, self.groups)
 
@@ -332,11 +333,12 @@ class BoundPairs(AbstractBound):
         served[numbers[done]] = True
 
 
-def _buffers(span: Span, precision: Any) -> Buffers:
-    """Return buffers for the longest query of a span, padded to whole vectors."""
-    room = span.longest + LANES
-    s, v, g, h = np.zeros((4, room), precision)
-    return s, v, g, h
+def _work(
+    span: Span, scores: FloatArray, served: BoolArray, precision: Any = np.float64
+) -> PairWork:
+    """Return a span with buffers for its longest query, padded to whole vectors."""
+    s, v, g, h = np.zeros((4, span.longest + LANES), precision)
+    return PairWork(span, scores, served, (s, v, g, h))
 
 
 def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
