@@ -331,6 +331,15 @@ class SwapRule(NamedTuple):
     like: bool
 
 
+class SwapWork(NamedTuple):
+    """Queries, the rule of their pairs, the rankings of a span of them, and room for one."""
+
+    queries: SwapQueries
+    rule: SwapRule
+    ranked: Rankings
+    buffers: SwapBuffers
+
+
 phi: ScalarSlot
 """Loss of a margin: ``phi(z, *params)``."""
 

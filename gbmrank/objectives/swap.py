@@ -21,6 +21,7 @@ from gbmrank.kernels.layout import (
     SwapQueries,
     SwapRule,
     SwapTerms,
+    SwapWork,
 )
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.objectives.base import (
@@ -254,22 +255,21 @@ class _BoundSwap(AbstractBound):
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Rank every query and visit its pairs."""
-        queries, rule, params, kernels = self.queries, self.rule, self.params, self.kernels
+        rule, params, kernels = self.rule, self.params, self.kernels
         served = np.zeros(self.groups.n_queries, np.bool_)
         out.grad[:] = 0.0
         out.hess[:] = 0.0
 
         def compute(span: Span) -> None:
-            ranked = self._ranked(span, scores)
-            given = (queries, rule, span, scores, ranked)
+            work = self._work(span, scores)
             if rule.neighbours:
-                kernels.neighbour_gradients(*given, params, _buffers(span, np.float64), out)
+                kernels.neighbour_gradients(work, span, scores, params, out)
                 return
             if single and self.logistic:
-                few = _buffers(span, np.float32)
-                kernels.logistic_gradients(*given, params[0], served, few, out)
+                few = work._replace(buffers=_buffers(span, np.float32))
+                kernels.logistic_gradients(few, span, scores, params[0], served, out)
             if not served[span.first : span.last].all():
-                kernels.swap_gradients(*given, params, served, _buffers(span, np.float64), out)
+                kernels.swap_gradients(work, span, scores, params, served, out)
 
         threads.run_spans(compute, self.spans)
         scale_hessian(out, self.constant, self.factor)
@@ -280,17 +280,15 @@ class _BoundSwap(AbstractBound):
 
     def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
         """Return the loss of each query with its weights taken at other scores."""
-        queries, rule, params = self.queries, self.rule, self.params
-        visit = self.kernels.swap_values
 
         def compute(span: Span, values: FloatArray) -> None:
-            ranked, buffers = self._ranked(span, at), _buffers(span, np.float64)
-            visit(queries, rule, span, (scores, at), ranked, params, buffers, values)
+            work = self._work(span, at)
+            self.kernels.swap_values(work, span, (scores, at), self.params, values)
 
         return sum_queries(compute, self.spans, self.groups)
 
-    def _ranked(self, span: Span, at: FloatArray) -> Rankings:
-        """Return the rankings of a span of queries."""
+    def _work(self, span: Span, at: FloatArray) -> SwapWork:
+        """Return the rankings of a span of queries, and buffers."""
         rule, offsets = self.rule, self.groups.offsets[span.first : span.last + 1]
         sizes, begins = np.diff(offsets), offsets - offsets[0]
         if rule.noise:
@@ -323,7 +321,7 @@ class _BoundSwap(AbstractBound):
             ends=np.empty(blocks, np.int32),
         )
         self.change(self.queries, span, ranked)
-        return ranked
+        return SwapWork(self.queries, rule, ranked, _buffers(span, np.float64))
 
     def _sorted(self, span: Span, scores: FloatArray, sizes: IntArray) -> Ranking:
         """Return the order of scores within blocks of the given sizes."""
