@@ -114,7 +114,6 @@ class _BoundEdges(AbstractBoundMetric):
         self.dtype = metric.dtype
 
     def per_query(self, ranked: Ranked) -> FloatArray:
-        """Return one value per query; NaN where undefined."""
         check_same_rows(self.groups, ranked.groups)
         scores = (ranked.rounded() if self.dtype == "float32" else ranked).scores
         values = np.empty(self.groups.n_queries)

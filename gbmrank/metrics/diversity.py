@@ -101,14 +101,9 @@ class AlphaNDCG(AbstractMetric):
         groups, topics = data.groups, _topics(data)
         longest = int(groups.sizes.max(initial=1))
         k = longest if self.k is None else min(int(self.k), longest)
-        items = TopicItems(
-            topics.sum(axis=1, dtype=np.float64),
-            topics,
-            1.0 - float(self.alpha),
-            discounts(longest),
-            np.ones(groups.n_queries),
-            k,
-        )
+        values, keeps = topics.sum(axis=1, dtype=np.float64), 1.0 - float(self.alpha)
+        weights, ones = discounts(longest), np.ones(groups.n_queries)
+        items = TopicItems(values, topics, keeps, weights, ones, k)
         kernels, greedy = compiler.load("ranking.sets"), np.empty(groups.n_queries)
         arranged = items._replace(topics=topics[_by_topics(topics, groups)])
         run_queries(
@@ -261,15 +256,9 @@ def _overlaps(
 
 def _block_sizes(values: FloatArray, groups: Groups) -> FloatArray:
     """Return how many items of its query tie with each item."""
-    queries = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((values, queries))
-    ranked, owner = values[order], queries[order]
-    new = np.ones(len(values), bool)
-    new[1:] = (ranked[1:] != ranked[:-1]) | (owner[1:] != owner[:-1])
-    sizes = np.diff(np.append(np.flatnonzero(new), len(values)))
-    found = np.empty(len(values))
-    found[order] = np.repeat(sizes, sizes)
-    return found
+    places = np.column_stack([groups.spread(np.arange(groups.n_queries)), values + 0.0])
+    _, block, sizes = np.unique(places, axis=0, return_inverse=True, return_counts=True)
+    return sizes[block.ravel()].astype(np.float64)
 
 
 def _shares(places: list[tuple[FloatArray, FloatArray]], begin: int, end: int) -> FloatArray:

@@ -20,12 +20,7 @@ from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import Items, SwapTerms
 from gbmrank.losses.gains import binarise, exp2_gains
 from gbmrank.losses.utilities import AbstractUtility, Form, MapUtility
-from gbmrank.metrics.base import (
-    AbstractBoundMetric,
-    AbstractMetric,
-    BoundKernel,
-    check_choice,
-)
+from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_choice
 from gbmrank.types import FloatArray, IntArray
 
 _LARGEST_GRADE = 1000.0

@@ -514,7 +514,6 @@ class _BoundMix(AbstractBound):
         self.parts, self.factors = parts, factors
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Add the parts."""
         out.grad[:] = 0.0
         out.hess[:] = 0.0
         for part, factor in zip(self.parts, self.factors, strict=True):
@@ -524,7 +523,6 @@ class _BoundMix(AbstractBound):
                 out.hess[:] += factor * hess
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
         pairs = zip(self.parts, self.factors, strict=True)
         with np.errstate(over="ignore"):  # check_losses looks for infinity
             added = np.sum([factor * part.losses(scores) for part, factor in pairs], axis=0)

@@ -91,43 +91,6 @@ class Curvature(NamedTuple):
     trait: HessianTrait
 
 
-class PairEngine(NamedTuple):
-    """Compiled kernels and the choice among them."""
-
-    gradients: Callable[..., None]  # every pair by the loss
-    values: Callable[..., None]
-    dense: Any  # the template of the shortcut over every pair, or None
-    dense_kernel: str  # its name there
-    prices: Any  # the kernel of the outer function in long queries of a push, or None
-    closed_queries: Any  # the kernel of the closed form, or None
-    tables: Tables | None  # of the loss, for the linear-time engine; None if no query needs it
-    engines: Engines
-    report: PlanReport | None
-    exact_up_to: int  # items up to which calls outside of training visit every pair
-
-    def settings(self, single: bool) -> Engines:
-        """Return the choice for one call.
-
-        ``single`` is training: interpolation where it is safe and faster. Otherwise queries of
-        moderate length are summed exactly.
-        """
-        if single:
-            return self.engines
-        linear_from = max(self.engines.linear_from, self.exact_up_to)
-        return self.engines._replace(linear_from=linear_from)
-
-    def visits(self, single: bool) -> list[tuple[Any, Callable[..., None], tuple[float, ...]]]:
-        """Return precision, kernel and settings of the loops over all pairs, in order of use."""
-        ways: list[tuple[Any, Callable[..., None], tuple[float, ...]]] = []
-        if self.dense is not None:
-            kernel = getattr(self.dense, self.dense_kernel)
-            if single:
-                ways.append((np.float32, kernel, (self.dense.SINGLE_RANGE,)))
-            ways.append((np.float64, kernel, (self.dense.DOUBLE_RANGE,)))
-        ways.append((np.float64, self.gradients, ()))
-        return ways
-
-
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
     """Resolve ``hessian=`` for the pairs of a loss."""
     exact = Curvature(loss.kappa, math.nan, 1.0, "exact")
@@ -150,48 +113,23 @@ def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
     return Curvature(with_curvature(loss.kappa, expected), bend, 1.0, trait)
 
 
-def pair_engine(
-    kind: _Kind,
-    loss: AbstractLoss,
-    curvature: Curvature,
-    engine: str,
-    sizes: IntArray,
-    **more: Callable[..., Any],
-) -> PairEngine:
-    """Load the kernels for a kind of pairs and decide which engine sums which queries.
-
-    ``more`` are further slots of the template; the linear-time engine is only compiled if
-    ``sizes``, the items per query, has long queries.
-    """
-    fast = loss.closed_form == "logistic"
+def _engines(
+    kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str, longest: int
+) -> tuple[Engines, Tables | None]:
+    """Decide which engine sums which queries; tables are made if the linear-time engine has any."""
     linear_from = _linear_from(kind, loss, curvature, engine)
     soonest = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
-    closed_from = soonest.get(engine, _NEVER)
-    longest = int(sizes.max(initial=0))
-    report = _linear_report(loss, curvature) if longest >= linear_from else None
-    served = report is not None and report.plan is not None
-    tables = _tables(curvature.phi, loss.params) if served else None
-    engines = Engines(
-        closed_from=closed_from,
-        linear_from=linear_from if tables is not None else _NEVER,
-        linear_range=(0.0 if engine == "linear" else 30.0 if fast else 8.0),
-        bend=curvature.bend,
-    )
+    plan = _linear_report(loss, curvature).plan if longest >= linear_from else None
+    tables = None if plan is None else _tables(curvature.phi, loss.params)
     if engine == "auto" and tables is None and (kind is PUSH or loss.closed_form is None):
         _check_affordable(loss, longest)
-    sums = compiler.load("pairs.sums", phi=curvature.phi, **more)
-    return PairEngine(
-        gradients=getattr(sums, kind.gradients),
-        values=getattr(sums, kind.values),
-        dense=compiler.load("pairs.dense") if kind.dense and is_logistic(loss, curvature) else None,
-        dense_kernel=kind.dense,
-        prices=sums.push_prices if kind is PUSH else None,
-        closed_queries=_closed_queries(kind, loss) if longest >= closed_from else None,
-        tables=tables,
-        engines=engines,
-        report=report,
-        exact_up_to=0 if engine == "linear" else 4096 if fast else 1024,
+    engines = Engines(
+        closed_from=soonest.get(engine, _NEVER),
+        linear_from=linear_from if tables is not None else _NEVER,
+        linear_range=(0.0 if engine == "linear" else 30.0 if _is_fast(loss) else 8.0),
+        bend=curvature.bend,
     )
+    return engines, tables
 
 
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
@@ -237,7 +175,20 @@ class BoundPairs(AbstractBound):
     others in spans of queries.
     """
 
-    __slots__ = ("constant", "engine", "factor", "long", "params", "queries", "spans")
+    __slots__ = (
+        "closed",
+        "constant",
+        "engines",
+        "exact",
+        "factor",
+        "kind",
+        "logistic",
+        "long",
+        "params",
+        "queries",
+        "spans",
+        "sums",
+    )
 
     def __init__(
         self,
@@ -247,11 +198,19 @@ class BoundPairs(AbstractBound):
         queries: ItemQueries | LevelQueries | PushQueries,
         outer: AbstractOuter | None = None,
     ) -> None:
-        groups, loss = data.groups, objective.loss
+        groups, loss, engine = data.groups, objective.loss, objective.engine
         super().__init__(groups)
         curvature = pair_curvature(objective.name, loss, objective.hessian)
+        self.engines, tables = _engines(kind, loss, curvature, engine, groups.longest)
+        # Outside of training, queries of moderate length are summed exactly.
+        moderate = 0 if engine == "linear" else 4096 if _is_fast(loss) else 1024
+        linear_from = max(self.engines.linear_from, moderate)
+        self.exact = self.engines._replace(linear_from=linear_from)
         slots = {} if outer is None else {"outer": type(outer).function}
-        self.engine = pair_engine(kind, loss, curvature, objective.engine, groups.sizes, **slots)
+        self.sums = compiler.load("pairs.sums", phi=curvature.phi, **slots)
+        self.kind, self.logistic = kind, is_logistic(loss, curvature)
+        needed = groups.longest >= self.engines.closed_from
+        self.closed = _closed_queries(kind, loss) if needed else None
         self.params = loss.params if outer is None else PushParams(loss.params, outer.params)
         self.constant = constant_hessian(objective.hessian, data)
         self.factor, self.queries = curvature.factor, queries
@@ -261,12 +220,12 @@ class BoundPairs(AbstractBound):
             else groups.sizes.astype(np.float64) ** 2 / 4.0
         )
         self.spans = threads.cut_into_spans(pairs + 100.0, groups.longest)
-        self.long = _long_queries(groups, queries, self.engine)
+        self.long = _long_queries(groups, queries, self.engines, tables)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
-        engine, params = self.engine, self.params
-        engines, ways = engine.settings(single), engine.visits(single)
+        params, engines = self.params, self.engines if single else self.exact
+        ways = self._ways(single)
         served = np.zeros(len(self.queries.scale), np.bool_)
         unused = np.empty(len(served))
         if self.long is not None:
@@ -274,9 +233,9 @@ class BoundPairs(AbstractBound):
 
         def fill_span(span: Span) -> None:
             left = served[span.first : span.last]
-            if engine.closed_queries is not None and not left.all():
+            if self.closed is not None and not left.all():
                 work = _work(span, scores, served)
-                engine.closed_queries(self.queries, params, engines, work, unused, out)
+                self.closed(self.queries, params, engines, work, unused, out)
             for precision, kernel, more in ways:
                 if not left.all():
                     given = (params[0], *more) if more else (params,)
@@ -287,8 +246,7 @@ class BoundPairs(AbstractBound):
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        engine, params = self.engine, self.params
-        engines = engine.settings(single=False)
+        params, engines, visit = self.params, self.exact, getattr(self.sums, self.kind.values)
         served = np.zeros(len(self.queries.scale), np.bool_)
         long = np.empty(len(served))
         if self.long is not None:
@@ -297,12 +255,22 @@ class BoundPairs(AbstractBound):
         def sum_span(span: Span, values: FloatArray) -> None:
             own, work = slice(span.first, span.last), _work(span, scores, served)
             values[own] = long[own]
-            if engine.closed_queries is not None and not served[own].all():
-                engine.closed_queries(self.queries, params, engines, work, values, _NO_ROWS)
+            if self.closed is not None and not served[own].all():
+                self.closed(self.queries, params, engines, work, values, _NO_ROWS)
             if not served[own].all():
-                engine.values(self.queries, params, work, values)
+                visit(self.queries, params, work, values)
 
         return sum_queries(sum_span, self.spans, self.groups)
+
+    def _ways(self, single: bool) -> list[tuple[Any, Callable[..., None], tuple[float, ...]]]:
+        """Return precision, kernel and settings of the loops over all pairs, in order of use."""
+        every = (np.float64, getattr(self.sums, self.kind.gradients), ())
+        if not (self.kind.dense and self.logistic):
+            return [every]
+        dense = compiler.load("pairs.dense")
+        kernel = getattr(dense, self.kind.dense)
+        few = [(np.float32, kernel, (dense.SINGLE_RANGE,))] if single else []
+        return [*few, (np.float64, kernel, (dense.DOUBLE_RANGE,)), every]
 
     def _sum_long(
         self,
@@ -317,7 +285,7 @@ class BoundPairs(AbstractBound):
         numbers, items, tables = long
         scale = self.queries.scale[numbers]
         if isinstance(self.queries, PushQueries):
-            price = functools.partial(self.engine.prices, self.params)
+            price = functools.partial(self.sums.push_prices, self.params)
             positives = self.queries.positives[numbers]
             sums, *found = sum_push(items, scores, tables, engines, positives, price)
             sums *= scale
@@ -345,7 +313,7 @@ def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: 
     """Number of items from which a query uses the linear-time engine, if the loss allows it."""
     if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
         return _NEVER
-    short = 400 if loss.closed_form == "logistic" else 250
+    short = 400 if _is_fast(loss) else 250
     return {"auto": short, "linear": 2}.get(engine, _NEVER)
 
 
@@ -385,9 +353,13 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
     return _plan(curvature.phi, loss.params)
 
 
+def _is_fast(loss: AbstractLoss) -> bool:
+    return loss.closed_form == "logistic"
+
+
 def is_logistic(loss: AbstractLoss, curvature: Curvature) -> bool:
     """Whether pairs need no exponential of their own, as in ``kernels.pairs.dense``."""
-    return loss.closed_form == "logistic" and math.isnan(curvature.bend)
+    return _is_fast(loss) and math.isnan(curvature.bend)
 
 
 def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
@@ -399,7 +371,10 @@ def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
 
 
 def _long_queries(
-    groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, engine: PairEngine
+    groups: Groups,
+    queries: ItemQueries | LevelQueries | PushQueries,
+    engines: Engines,
+    tables: Tables | None,
 ) -> _LongQueries | None:
     """Return the queries that are long enough for linear time, with their items, if any.
 
@@ -410,11 +385,11 @@ def _long_queries(
         changes = np.append(True, queries.levels[1:] != queries.levels[:-1])
         changes[groups.offsets[:-1]] = True
         levels = np.add.reduceat(changes, groups.offsets[:-1], dtype=np.int64)
-    long = (queries.scale != 0.0) & (groups.sizes // engine.engines.linear_from >= levels)
+    long = (queries.scale != 0.0) & (groups.sizes // engines.linear_from >= levels)
     if isinstance(queries, ItemQueries):
         long &= queries.useful > 0
     numbers = np.flatnonzero(long)
-    if engine.tables is None or not len(numbers):
+    if tables is None or not len(numbers):
         return None
     kept = groups.spread(long)
     rows, blocks = queries.order[kept].astype(np.int64), groups.sizes[long]
@@ -431,4 +406,4 @@ def _long_queries(
     blocks, parts = (one.astype(np.int64) for one in starts)
     inside = isinstance(queries, ItemQueries)
     items = LongItems(rows, weights, blocks, parts, inside=inside)
-    return _LongQueries(numbers, items, engine.tables)
+    return _LongQueries(numbers, items, tables)

@@ -242,7 +242,6 @@ class _BoundCentred(AbstractBound):
         out.hess[:] = self.curvature
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
         with np.errstate(over="ignore", invalid="ignore"):  # check_losses looks for infinity
             squares = query_sums(self.weight * self._centred(scores) ** 2, self.groups)
             return check_losses(self.factor * squares, self.groups)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,24 +43,6 @@ _WEIGHTS = ("change", "distance", "both")
 _LIKE = ("none", "lambdarank", "rank:ndcg")
 _ALL_RANKS = 2**62
 _ROOM = 50_000  # rows times rankings that are kept at a time
-
-
-class SwapMetric(Protocol):
-    """The part of a metric's interface that swap objectives use."""
-
-    name: ClassVar[str]
-    swap_kind: ClassVar[str | None]
-
-    @property
-    def ties(self) -> str:
-        """What happens to equal scores."""
-
-    @property
-    def dtype(self) -> str:
-        """Precision in which scores are compared."""
-
-    def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return the terms of its change under a swap."""
 
 
 @final
@@ -134,7 +116,7 @@ class Swap(AbstractObjective):
     learning to rank challenge with YetiRank", JMLR W&CP 14, 2011.
     """
 
-    metric: SwapMetric = field(metadata={"kind": "metric", "shown": True, "usual": "ndcg"})
+    metric: Any = field(metadata={"kind": "metric", "shown": True, "usual": "ndcg"})
     loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
     truncation: int | None = None
     pairs: str = "all"
@@ -275,7 +257,6 @@ class _BoundSwap(AbstractBound):
         scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
         return self.frozen_losses(scores, scores)
 
     def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:

@@ -91,8 +91,10 @@ def attach(kernel: Any, name: str) -> None:
 
 def cache_folder() -> Path | None:
     """Return the folder of the kernels of this version, created when missing, or None."""
-    base = _base_folder()
-    if base is None:
+    given, base = os.environ.get("GBMRANK_CACHE_DIR"), None
+    with contextlib.suppress(RuntimeError):  # a user without a home; older versions return ~
+        base = Path(given) if given else platformdirs.user_cache_path()
+    if base is None or not (given or base.is_absolute()):
         _warn_once("there is no home folder")
         return None
     folder = base / "gbmrank" / f"kernels-{sources_digest()}"
@@ -114,15 +116,6 @@ def holds(name: str) -> bool:
     """Whether a kernel of a module was compiled before."""
     folder = cache_folder()
     return folder is not None and next(folder.glob(f"{name}.*"), None) is not None
-
-
-def _base_folder() -> Path | None:
-    if given := os.environ.get("GBMRANK_CACHE_DIR"):
-        return Path(given)
-    with contextlib.suppress(RuntimeError):  # a user without a home; older versions return ~
-        base = platformdirs.user_cache_path()
-        return base if base.is_absolute() else None
-    return None
 
 
 def _check_ours(status: os.stat_result, is_kind: Any) -> None:
