@@ -150,7 +150,9 @@ class Bregman(AbstractObjective):
             rows = slice(bounds[query], bounds[query + 1])
             if np.isnan(utilities[rows.start]):
                 return rows, (0.0, 0.0)
-            return rows, function(scores[rows], utilities[rows], *params)
+            s, v = scores[rows], utilities[rows]
+            s.flags.writeable = v.flags.writeable = False  # they are the caller's
+            return rows, function(s, v, *params)
 
         def gradients(span: Span, scores: FloatArray, out: GradHess) -> None:
             for query in range(span.first, span.last):
