@@ -22,7 +22,7 @@ from gbmrank.metrics.base import (
     check_cutoff,
     run_queries,
 )
-from gbmrank.types import ArrayLike, FloatArray, IntArray
+from gbmrank.types import ArrayLike, FloatArray
 
 _COLUMN = "subtopic "
 
@@ -105,7 +105,10 @@ class AlphaNDCG(AbstractMetric):
         weights, ones = discounts(longest), np.ones(groups.n_queries)
         items = TopicItems(values, topics, keeps, weights, ones, k)
         kernels, greedy = compiler.load("ranking.sets"), np.empty(groups.n_queries)
-        arranged = items._replace(topics=topics[_by_topics(topics, groups)])
+        # An order of the rows of each query that depends only on their subtopics.
+        queries = groups.spread(np.arange(groups.n_queries))
+        rows = np.lexsort((*(-topics.T.astype(np.int64))[::-1], queries))
+        arranged = items._replace(topics=topics[rows])
         run_queries(
             lambda span: kernels.greedy_gains(arranged, groups.offsets, span, greedy), groups
         )
@@ -122,12 +125,6 @@ def _topics(data: RankingData) -> npt.NDArray[np.uint8]:
             "per subtopic; pass it to score or per_query, as a booster's data set cannot store it"
         )
     return np.column_stack([data.columns[name] for name in names]).astype(np.uint8)
-
-
-def _by_topics(topics: npt.NDArray[np.uint8], groups: Groups) -> IntArray:
-    """Return the rows of each query in an order that depends only on their subtopics."""
-    queries = groups.spread(np.arange(groups.n_queries))
-    return np.lexsort((*(-topics.T.astype(np.int64))[::-1], queries))
 
 
 def average_overlap(

@@ -105,7 +105,7 @@ class ProbabilityMetric(ABC):
         rng = np.random.default_rng(read_whole(seed, "seed", 0))
         pool = pools(int(query.max()) + 1, rng)[query]
         size = int(pool.max()) + 1
-        found = []
+        found: list[float] = []
         while len(found) < _RESAMPLES:
             times = np.bincount(rng.integers(size, size=size), minlength=size)[pool]
             if (drawn := w * times).any():  # else only rows without weight were drawn

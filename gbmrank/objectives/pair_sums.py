@@ -46,7 +46,7 @@ ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
 _NEVER = 2**62
 _PATIENCE = 60.0  # largest allowed seconds per round for one query
-_SORTED = ("hinge", "squared_hinge")
+_SORTED = {"hinge", "squared_hinge"}
 
 
 # Templates of closed forms. Their kernels are named after the loss: hinge_pairs and hinge_levels.
@@ -144,7 +144,7 @@ def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) 
 def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:
     """Raise ParameterError unless an engine supports a loss."""
     check_choice(owner, "engine", engine, ENGINES)
-    allowed = {"closed": set(_CLOSED) - set(_SORTED), "sorted": set(_SORTED)}.get(engine)
+    allowed = {"closed": _CLOSED.keys() - _SORTED, "sorted": _SORTED}.get(engine)
     if allowed is not None and loss.closed_form not in allowed:
         served = [cls.name for cls in BUILTIN_LOSSES if cls.closed_form in allowed]
         raise ParameterError(
@@ -311,7 +311,10 @@ def _work(
 
 def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
     """Number of items from which a query uses the linear-time engine, if the loss allows it."""
-    if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
+    # A closed form sums all queries, except those with a very wide range of scores.
+    bends = math.isnan(curvature.bend) or loss.closed_form == "squared_margin"
+    closed = bends and loss.closed_form in _CLOSED.keys() - _SORTED
+    if engine == "auto" and kind is not PUSH and closed:
         return _NEVER
     short = 400 if _is_fast(loss) else 250
     return {"auto": short, "linear": 2}.get(engine, _NEVER)
@@ -328,12 +331,6 @@ def _check_affordable(loss: AbstractLoss, longest: int) -> None:
             "items. Truncate the query, use a smooth loss such as logistic, or force it with "
             "engine=pairs"
         )
-
-
-def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
-    """Whether a closed form sums all queries, except those with a very wide range of scores."""
-    summed = loss.closed_form in _CLOSED and loss.closed_form not in _SORTED
-    return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
 
 
 @functools.lru_cache(maxsize=256)
