@@ -320,7 +320,7 @@ def _task(
         by_degree = decoder == "graph_degree"
         return lambda span: graph(pairs, by_degree, span, out), lambda n: 50.0 * n * n
     greedy = compiler.load("decode.search").greedy_orders
-    return lambda span: greedy(pairs, True, span, out), lambda n: 200.0 * n * n
+    return lambda span: greedy(pairs, span, out), lambda n: 200.0 * n * n
 
 
 def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:

@@ -204,13 +204,12 @@ def _move_items(u: FloatArray, order: IntArray) -> None:
 
 
 @entry
-def greedy_orders(pairs: PairValues, moves: bool, span: Span, out: IntArray) -> None:
-    """Write the items of every query of a span, best first, by gain and optionally by moves."""
+def greedy_orders(pairs: PairValues, span: Span, out: IntArray) -> None:
+    """Write the items of every query of a span, best first, by gain and then by moves."""
     for q in range(span.first, span.last):
         u, order = _query(pairs, q, out)
         _greedy_order(u, order)
-        if moves:
-            _move_items(u, order)
+        _move_items(u, order)
 
 
 @separate
