@@ -181,13 +181,13 @@ class BoundPairs(AbstractBound):
         "engines",
         "exact",
         "factor",
-        "kind",
-        "logistic",
         "long",
         "params",
         "queries",
         "spans",
         "sums",
+        "values",
+        "ways",
     )
 
     def __init__(
@@ -208,7 +208,16 @@ class BoundPairs(AbstractBound):
         self.exact = self.engines._replace(linear_from=linear_from)
         slots = {} if outer is None else {"outer": type(outer).function}
         self.sums = compiler.load("pairs.sums", phi=curvature.phi, **slots)
-        self.kind, self.logistic = kind, is_logistic(loss, curvature)
+        self.values = getattr(self.sums, kind.values)
+        # Precision, kernel and settings of the loops over all pairs, in order of use; the first
+        # one, if it is in float32, is for training.
+        self.ways: list[tuple[Any, Callable[..., None], tuple[float, ...]]] = []
+        if kind.dense and is_logistic(loss, curvature):
+            dense = compiler.load("pairs.dense")
+            kernel = getattr(dense, kind.dense)
+            self.ways.append((np.float32, kernel, (dense.SINGLE_RANGE,)))
+            self.ways.append((np.float64, kernel, (dense.DOUBLE_RANGE,)))
+        self.ways.append((np.float64, getattr(self.sums, kind.gradients), ()))
         needed = groups.longest >= self.engines.closed_from
         self.closed = _closed_queries(kind, loss) if needed else None
         self.params = loss.params if outer is None else PushParams(loss.params, outer.params)
@@ -225,7 +234,7 @@ class BoundPairs(AbstractBound):
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
         params, engines = self.params, self.engines if single else self.exact
-        ways = self._ways(single)
+        ways = self.ways if single or len(self.ways) == 1 else self.ways[1:]
         served = np.zeros(len(self.queries.scale), np.bool_)
         unused = np.empty(len(served))
         if self.long is not None:
@@ -242,11 +251,12 @@ class BoundPairs(AbstractBound):
                     kernel(self.queries, *given, _work(span, scores, served, precision), out)
 
         threads.run_spans(fill_span, self.spans)
-        scale_hessian(out, self.constant, self.factor)
+        if self.constant is not None or self.factor != 1.0:
+            scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        params, engines, visit = self.params, self.exact, getattr(self.sums, self.kind.values)
+        params, engines = self.params, self.exact
         served = np.zeros(len(self.queries.scale), np.bool_)
         long = np.empty(len(served))
         if self.long is not None:
@@ -258,19 +268,9 @@ class BoundPairs(AbstractBound):
             if self.closed is not None and not served[own].all():
                 self.closed(self.queries, params, engines, work, values, _NO_ROWS)
             if not served[own].all():
-                visit(self.queries, params, work, values)
+                self.values(self.queries, params, work, values)
 
         return sum_queries(sum_span, self.spans, self.groups)
-
-    def _ways(self, single: bool) -> list[tuple[Any, Callable[..., None], tuple[float, ...]]]:
-        """Return precision, kernel and settings of the loops over all pairs, in order of use."""
-        every = (np.float64, getattr(self.sums, self.kind.gradients), ())
-        if not (self.kind.dense and self.logistic):
-            return [every]
-        dense = compiler.load("pairs.dense")
-        kernel = getattr(dense, self.kind.dense)
-        few = [(np.float32, kernel, (dense.SINGLE_RANGE,))] if single else []
-        return [*few, (np.float64, kernel, (dense.DOUBLE_RANGE,)), every]
 
     def _sum_long(
         self,

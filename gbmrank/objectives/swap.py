@@ -269,7 +269,11 @@ class _BoundSwap(AbstractBound):
         return sum_queries(compute, self.spans, self.groups)
 
     def _work(self, span: Span, at: FloatArray) -> SwapWork:
-        """Return the rankings of a span of queries, and buffers."""
+        ranked, buffers = self._ranked(span, at), _buffers(span, np.float64)
+        return SwapWork(self.queries, self.rule, ranked, buffers)
+
+    def _ranked(self, span: Span, at: FloatArray) -> Rankings:
+        """Return the rankings of a span of queries."""
         rule, offsets = self.rule, self.groups.offsets[span.first : span.last + 1]
         sizes, begins = np.diff(offsets), offsets - offsets[0]
         if rule.noise:
@@ -302,7 +306,7 @@ class _BoundSwap(AbstractBound):
             ends=np.empty(blocks, np.int32),
         )
         self.change(self.queries, span, ranked)
-        return SwapWork(self.queries, rule, ranked, _buffers(span, np.float64))
+        return ranked
 
     def _sorted(self, span: Span, scores: FloatArray, sizes: IntArray) -> Ranking:
         """Return the order of scores within blocks of the given sizes."""
