@@ -1,11 +1,12 @@
 """Arguments of kernels: small named tuples of arrays, and the signatures of their slots.
 
 A *slot* is a function that a template leaves open (:mod:`gbmrank.kernels.jit.compiler`); type
-checkers see the functions at the end of this file instead. A slot that sums a query in a
+checkers see the declarations at the end of this file instead. A slot that sums a query in a
 particular way may *decline* it, by returning NaN or False: the query is then left to the next
 engine, and in the end every pair is visited.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,8 @@ Buffers = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArra
 LANES = 8
 """Pairs are visited in whole vectors, so buffers have room for so many more items."""
 
-_FILLED = AssertionError("a slot that the compiler fills")
+ScalarSlot = Callable[..., tuple[float, float, float]]
+"""A slot that returns a value, the first and the second derivative."""
 
 
 class ItemQueries(NamedTuple):
@@ -65,11 +67,6 @@ class PushQueries(NamedTuple):
     order: npt.NDArray[Any]
     positives: IntArray
     scale: FloatArray
-
-
-def outer(x: float, *params: float) -> tuple[float, float, float]:
-    """Outer function of a useless item's loss in a push: value, first and second derivative."""
-    raise _FILLED
 
 
 class PushParams(NamedTuple):
@@ -141,6 +138,15 @@ class GradHess(NamedTuple):
     hess: npt.NDArray[Any]
 
 
+class PairWork(NamedTuple):
+    """A span of queries to sum, which of them are done already, and room for the longest one."""
+
+    span: Span
+    scores: FloatArray
+    served: BoolArray
+    buffers: Buffers
+
+
 class EdgeQueries(NamedTuple):
     """Queries with edges: rows of the two ends, weight, margin, and a factor per query.
 
@@ -192,15 +198,7 @@ class Ranking(NamedTuple):
 
 
 class Items(NamedTuple):
-    """Values per row: a sum over the first ``k`` ranks is divided by ``divisor[q]``."""
-
-    values: FloatArray
-    divisor: FloatArray
-    k: int
-
-
-class CutItems(NamedTuple):
-    """Values per row, divisors and the last rank that counts per query."""
+    """Values per row; the divisor of a sum and the last rank that counts, per query."""
 
     values: FloatArray
     divisor: FloatArray
@@ -333,35 +331,29 @@ class SwapRule(NamedTuple):
     like: bool
 
 
-def phi(z: float, *params: float) -> tuple[float, float, float]:
-    """Scalar loss of a margin: value, first and second derivative."""
-    raise _FILLED
+class SwapWork(NamedTuple):
+    """Queries, the rule of their pairs, the rankings of a span of them, and room for one."""
+
+    queries: SwapQueries
+    rule: SwapRule
+    ranked: Rankings
+    buffers: SwapBuffers
 
 
-def term(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
-    """Loss of one item with score s and utility v: value, first and second derivative."""
-    raise _FILLED
+phi: ScalarSlot
+"""Loss of a margin: ``phi(z, *params)``."""
 
+outer: ScalarSlot
+"""Outer function of a useless item's mean loss in a push: ``outer(x, *params)``."""
 
-def query(
-    labels: FloatArray,
-    scores: FloatArray,
-    at: FloatArray,
-    grad: FloatArray,
-    hess: FloatArray,
-    *params: float,
-) -> float:
-    """Loss of one query; adds to grad and hess."""
-    raise _FILLED
+term: ScalarSlot
+"""Loss of one item with score s and utility v: ``term(s, v, eta, *params)``."""
 
+query: Callable[..., float]
+"""Loss of one query: ``query(labels, scores, at, grad, hess, *params)`` adds to grad and hess."""
 
-def closed_pairs(s: FloatArray, v: FloatArray, params: Params, bend: float, out: Out) -> float:
-    """All pairs of a query in closed form; NaN when it declines."""
-    raise _FILLED
+closed_pairs: Callable[[FloatArray, FloatArray, Params, float, Out], float]
+"""All pairs of a query by scores and utilities, a bend as in `Engines`; NaN when it declines."""
 
-
-def closed_levels(
-    s: FloatArray, w: FloatArray, level: Level, params: Params, bend: float, out: Out
-) -> float:
-    """Pairs of different level in closed form; NaN when it declines."""
-    raise _FILLED
+closed_levels: Callable[[FloatArray, FloatArray, Level, Params, float, Out], float]
+"""Pairs of different level, by scores and weights; NaN when it declines."""

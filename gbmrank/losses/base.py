@@ -112,7 +112,7 @@ class AbstractLoss(AbstractParametric):
     def expected_curvature(self) -> Callable[..., float] | None:
         """Second derivative of the conditional risk at the model's own probability, or None."""
         given = type(self).expected_of
-        return _constant(given) if isinstance(given, float) else given
+        return always(given) if isinstance(given, float) else given
 
     @property
     def constant_curvature(self) -> float | None:
@@ -157,7 +157,9 @@ class AbstractLoss(AbstractParametric):
 
 
 @functools.cache
-def _constant(curvature: float) -> Callable[..., float]:
+def always(curvature: float) -> Callable[..., float]:
+    """Return a function of a margin and parameters that is constant."""
+
     def constant(z: float, *params: float) -> float:  # noqa: ARG001
         return curvature
 
@@ -251,7 +253,7 @@ class AbstractFunctionLoss(AbstractMarginLoss):
     @property
     def expected_curvature(self) -> Callable[..., float] | None:
         """The constant 1, as a scale, if the second derivative cannot be used."""
-        return None if self.exact_curvature else _constant(1.0)
+        return None if self.exact_curvature else always(1.0)
 
     @property
     def constant_curvature(self) -> float | None:

@@ -87,7 +87,7 @@ class Form:
     low, high : float
         Range of allowed labels, if the gain does not determine it.
     signed : bool
-        Whether every query with two labels has a negative u.
+        Whether it is the net degree ``n y - sum(y)``, negative in every query with two labels.
     """
 
     gain: str
@@ -111,16 +111,15 @@ class Form:
         Dividing once, after the gains were summed, loses no digits of whole numbers.
         """
         worth, groups = self._gains(data), data.groups
+        if self.over == "one":
+            return worth, np.ones(groups.n_queries)
         if self.over == "differences":  # above the smallest label, so that none is negative
             worth = worth - groups.spread(np.minimum.reduceat(worth, groups.offsets[:-1]))
             order = rows_by_value(worth, groups)
             place = np.arange(groups.n_rows) - groups.spread(groups.offsets[:-1])
             ahead = groups.spread(groups.sizes) - 1.0 - 2.0 * place
             found = query_sums(ahead * worth[order], groups)
-            return worth, np.where(found > 0, found, np.nan)
-        if self.over == "one":
-            return worth, np.ones(groups.n_queries)
-        if self.over == "ideal" and self.discount == "log2":
+        elif self.over == "ideal" and self.discount == "log2":
             found = ideal_dcg(worth, groups, self.k)
         elif self.over == "ideal":
             found = best_sums(worth, half_lives(groups.longest, self.discount), groups)
@@ -142,6 +141,9 @@ class Form:
             return np.maximum(labels - self.at, 0.0)
         if self.gain == "ranks":
             return groups.spread(groups.sizes) - mid_ranks(labels, groups)
+        if self.signed:
+            n = groups.spread(groups.sizes)
+            return n * labels - groups.spread(query_sums(labels, groups))
         free = self.gain == "linear" and self.low < 0.0
         return labels if free else gains(labels, self.gain if self.at is None else self.at)
 
@@ -186,7 +188,7 @@ class AbstractUtility(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _AbstractOfForm(AbstractUtility):
-    """A utility that its form computes."""
+    """A utility that its form computes: values, totals, and what one item can earn at most."""
 
     def __post_init__(self) -> None:
         k = getattr(self, "k", None)
@@ -198,16 +200,18 @@ class _AbstractOfForm(AbstractUtility):
         check_threshold(self.name, getattr(self, "threshold", None))
 
     def values(self, data: RankingData) -> FloatArray:
-        """Return u for every row, in query order; NaN for a query where it is undefined."""
         return self.form.values(data)
 
     def parts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
-        """Return gains of rows, and the totals of queries."""
         return self.form.parts(data)
 
     def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """One: a single item earns at most what all can."""
-        return np.ones(len(sizes))
+        form, others = self.form, np.maximum(sizes - 1.0, 1.0)
+        if form.over in ("pairs", "differences"):  # each other item adds at least as much to it
+            return 1.0 / others
+        if form.gain == "ranks":
+            return others
+        return None if (form.gain, form.over) == ("linear", "one") else np.ones(len(sizes))
 
 
 @final
@@ -217,15 +221,7 @@ class IdentityUtility(_AbstractOfForm):
 
     name: ClassVar[str] = "identity"
     formula: ClassVar[str] = "y"
-
-    @property
-    def form(self) -> Form:
-        """The label itself; any number."""
-        return Form("linear")
-
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """Labels have no bound that is known in advance."""
-        return None
+    form: ClassVar[Form] = Form("linear")
 
 
 @final
@@ -315,7 +311,6 @@ class _AbstractBinaryUtility(_AbstractOfForm):
 
     @property
     def form(self) -> Form:
-        """A step, over the total."""
         return Form("step", self.threshold, over=self.over)
 
 
@@ -375,10 +370,6 @@ class AucUtility(_AbstractBinaryUtility):
     formula: ClassVar[str] = "y / (P N)"
     over: ClassVar[str] = "pairs"
 
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """Reached by one relevant item: 1 / (n - 1)."""
-        return 1.0 / np.maximum(sizes - 1, 1)
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -387,15 +378,7 @@ class SpearmanUtility(_AbstractOfForm):
 
     name: ClassVar[str] = "spearman"
     formula: ClassVar[str] = "n - rank of y"
-
-    @property
-    def form(self) -> Form:
-        """Mid-ranks of the labels."""
-        return Form("ranks")
-
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """Number of other items, at least 1 so that a bound is positive."""
-        return np.maximum(sizes - 1.0, 1.0)
+    form: ClassVar[Form] = Form("ranks")
 
 
 @final
@@ -445,7 +428,7 @@ class EruUtility(_AbstractOfForm):
 
 @final
 @dataclass(frozen=True, slots=True)
-class NetDegreeUtility(AbstractUtility):
+class NetDegreeUtility(_AbstractOfForm):
     """Net degree in the preference graph of the labels: ``n y - sum(y)``.
 
     It may be negative, so it is only for losses that allow negative utilities: ``squared``.
@@ -453,20 +436,7 @@ class NetDegreeUtility(AbstractUtility):
 
     name: ClassVar[str] = "net_degree"
     formula: ClassVar[str] = "n y_i - sum_j y_j"
-
-    @property
-    def form(self) -> Form:
-        """The label times n, up to a constant per query."""
-        return Form("linear", signed=True)
-
-    def values(self, data: RankingData) -> FloatArray:
-        """Return the net degrees."""
-        sizes = data.groups.spread(data.groups.sizes)
-        return sizes * data.labels - data.groups.spread(query_sums(data.labels, data.groups))
-
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """Labels have no bound that is known in advance."""
-        return None
+    form: ClassVar[Form] = Form("linear", signed=True)
 
 
 @final
@@ -493,13 +463,6 @@ class DisagreementUtility(_AbstractOfForm):
     def form(self) -> Form:
         """The label over the differences."""
         return Form("linear", over="differences" if self.normalize else "one")
-
-    def upper_bounds(self, sizes: IntArray) -> FloatArray | None:
-        """With the largest and the smallest label, each other one adds at least their difference.
-
-        So a total is at least n - 1 times that.
-        """
-        return 1.0 / np.maximum(sizes - 1.0, 1.0) if self.normalize else None
 
 
 def ideal_dcg(gain: FloatArray, groups: Groups, k: int | None) -> FloatArray:

@@ -79,11 +79,11 @@ class Ranked:
 
     def ranking(self, depth: int | None = None) -> Ranking:
         """Return the order and the ties of at least the first ``depth`` ranks."""
-        wanted = self._rounded_depth(depth)
+        whole = max(self.groups.n_rows, 1)
+        wanted = whole if depth is None or depth > _DEEPEST_SELECTION else depth
         if self._ranking is None or self._depth < wanted:
-            if self._ranking is not None:
-                wanted = self._whole_depth
-            self._ranking, self._depth = self._sorted(wanted), wanted
+            self._depth = wanted if self._ranking is None else whole
+            self._ranking = self._sorted(self._depth)
         return self._ranking
 
     def settled(self, ties: str, values: FloatArray, depth: int | None = None) -> Ranking:
@@ -127,19 +127,10 @@ class Ranked:
             self._rounded = Ranked(np.clip(single, -2.0 * largest, 2.0 * largest), self.groups)
         return self._rounded
 
-    @property
-    def _whole_depth(self) -> int:
-        return max(self.groups.n_rows, 1)
-
-    def _rounded_depth(self, depth: int | None) -> int:
-        return self._whole_depth if depth is None or depth > _DEEPEST_SELECTION else depth
-
     def _sorted(self, depth: int) -> Ranking:
         kernels = compiler.load("ranking.sorting")
-        n_rows = self.groups.n_rows
-        ranking = Ranking(
-            self.groups.offsets, np.empty(n_rows, np.int32), np.empty(n_rows, np.uint8)
-        )
+        order, tied = np.empty(len(self.scores), np.int32), np.empty(len(self.scores), np.uint8)
+        ranking = Ranking(self.groups.offsets, order, tied)
 
         def rank(span: Span) -> None:
             if depth <= _DEEPEST_SELECTION:
@@ -348,14 +339,13 @@ class BoundKernel(AbstractBoundMetric):
         """Return one value per query; NaN where undefined."""
         check_same_rows(self.groups, ranked.groups)
         values = np.empty(self.groups.n_queries)
-        ranking = self._ranking(ranked.rounded() if self.dtype == "float32" else ranked)
+        ranked = ranked.rounded() if self.dtype == "float32" else ranked
+        if self.ties in ("index", "best", "worst"):
+            ranking = ranked.settled(self.ties, self.items.values, self.depth)
+        else:
+            ranking = ranked.ranking(self.depth)
         run_queries(lambda span: self.kernel(ranking, self.items, span, values), self.groups)
         return values
-
-    def _ranking(self, ranked: Ranked) -> Ranking:
-        if self.ties in ("index", "best", "worst"):
-            return ranked.settled(self.ties, self.items.values, self.depth)
-        return ranked.ranking(self.depth)
 
 
 def mean_over_queries(values: FloatArray, weight: FloatArray | None, empty: str) -> float:

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from gbmrank.data.preferences import PreferenceGraphs, preferences_for
-from gbmrank.data.queries import Groups, RankingData
+from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import query_sums
 from gbmrank.errors import MetricError
 from gbmrank.kernels.jit import compiler
@@ -114,7 +114,6 @@ class _BoundEdges(AbstractBoundMetric):
         self.dtype = metric.dtype
 
     def per_query(self, ranked: Ranked) -> FloatArray:
-        """Return one value per query; NaN where undefined."""
         check_same_rows(self.groups, ranked.groups)
         scores = (ranked.rounded() if self.dtype == "float32" else ranked).scores
         values = np.empty(self.groups.n_queries)
@@ -128,7 +127,9 @@ def _label_levels(data: RankingData) -> tuple[Levels, FloatArray]:
     groups = data.groups
     queries = groups.spread(np.arange(groups.n_queries))
     order = np.lexsort((data.labels, queries))
-    ordered = data.labels[order] - groups.spread(_smallest(data.labels, groups))
+    ordered = data.labels[order] - groups.spread(
+        np.minimum.reduceat(data.labels, groups.offsets[:-1])
+    )
     place = np.arange(groups.n_rows) - groups.spread(groups.offsets[:-1])
     higher = np.zeros(groups.n_rows, dtype=np.int64)
     higher[1:] = (ordered[1:] > ordered[:-1]) & (place[1:] > 0)
@@ -139,9 +140,3 @@ def _label_levels(data: RankingData) -> tuple[Levels, FloatArray]:
     total = query_sums((2.0 * place + 1.0 - groups.spread(groups.sizes)) * ordered, groups)
     n_levels = steps[groups.offsets[1:] - 1] + 1
     return Levels(values, levels, n_levels, np.ones(groups.n_queries)), total
-
-
-def _smallest(labels: FloatArray, groups: Groups) -> FloatArray:
-    if not groups.n_queries:
-        return np.zeros(0)
-    return np.minimum.reduceat(labels, groups.offsets[:-1])

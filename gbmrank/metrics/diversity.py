@@ -22,7 +22,7 @@ from gbmrank.metrics.base import (
     check_cutoff,
     run_queries,
 )
-from gbmrank.types import ArrayLike, FloatArray, IntArray
+from gbmrank.types import ArrayLike, FloatArray
 
 _COLUMN = "subtopic "
 
@@ -101,16 +101,14 @@ class AlphaNDCG(AbstractMetric):
         groups, topics = data.groups, _topics(data)
         longest = int(groups.sizes.max(initial=1))
         k = longest if self.k is None else min(int(self.k), longest)
-        items = TopicItems(
-            topics.sum(axis=1, dtype=np.float64),
-            topics,
-            1.0 - float(self.alpha),
-            discounts(longest),
-            np.ones(groups.n_queries),
-            k,
-        )
+        values, keeps = topics.sum(axis=1, dtype=np.float64), 1.0 - float(self.alpha)
+        weights, ones = discounts(longest), np.ones(groups.n_queries)
+        items = TopicItems(values, topics, keeps, weights, ones, k)
         kernels, greedy = compiler.load("ranking.sets"), np.empty(groups.n_queries)
-        arranged = items._replace(topics=topics[_by_topics(topics, groups)])
+        # An order of the rows of each query that depends only on their subtopics.
+        queries = groups.spread(np.arange(groups.n_queries))
+        rows = np.lexsort((*(-topics.T.astype(np.int64))[::-1], queries))
+        arranged = items._replace(topics=topics[rows])
         run_queries(
             lambda span: kernels.greedy_gains(arranged, groups.offsets, span, greedy), groups
         )
@@ -127,12 +125,6 @@ def _topics(data: RankingData) -> npt.NDArray[np.uint8]:
             "per subtopic; pass it to score or per_query, as a booster's data set cannot store it"
         )
     return np.column_stack([data.columns[name] for name in names]).astype(np.uint8)
-
-
-def _by_topics(topics: npt.NDArray[np.uint8], groups: Groups) -> IntArray:
-    """Return the rows of each query in an order that depends only on their subtopics."""
-    queries = groups.spread(np.arange(groups.n_queries))
-    return np.lexsort((*(-topics.T.astype(np.int64))[::-1], queries))
 
 
 def average_overlap(
@@ -261,15 +253,9 @@ def _overlaps(
 
 def _block_sizes(values: FloatArray, groups: Groups) -> FloatArray:
     """Return how many items of its query tie with each item."""
-    queries = groups.spread(np.arange(groups.n_queries))
-    order = np.lexsort((values, queries))
-    ranked, owner = values[order], queries[order]
-    new = np.ones(len(values), bool)
-    new[1:] = (ranked[1:] != ranked[:-1]) | (owner[1:] != owner[:-1])
-    sizes = np.diff(np.append(np.flatnonzero(new), len(values)))
-    found = np.empty(len(values))
-    found[order] = np.repeat(sizes, sizes)
-    return found
+    places = np.column_stack([groups.spread(np.arange(groups.n_queries)), values + 0.0])
+    _, block, sizes = np.unique(places, axis=0, return_inverse=True, return_counts=True)
+    return sizes[block.ravel()].astype(np.float64)
 
 
 def _shares(places: list[tuple[FloatArray, FloatArray]], begin: int, end: int) -> FloatArray:

@@ -6,6 +6,7 @@ binary labels.
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, final
@@ -16,16 +17,11 @@ from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import query_sums
 from gbmrank.errors import LabelRangeError, MetricError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import CutItems, Items, Ranking, Span, SwapTerms
+from gbmrank.kernels.layout import Items, SwapTerms
 from gbmrank.losses.gains import binarise, exp2_gains
 from gbmrank.losses.utilities import AbstractUtility, Form, MapUtility
-from gbmrank.metrics.base import (
-    AbstractBoundMetric,
-    AbstractMetric,
-    BoundKernel,
-    check_choice,
-)
-from gbmrank.types import FloatArray
+from gbmrank.metrics.base import AbstractBoundMetric, AbstractMetric, BoundKernel, check_choice
+from gbmrank.types import FloatArray, IntArray
 
 _LARGEST_GRADE = 1000.0
 _ONE_ORDER = (
@@ -38,9 +34,50 @@ _TOP_INSTEAD = (
 _NO_UTILITY = "Calauzenes et al. 2013, Thm 3.3"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AbstractOfItems(AbstractMetric):
+    """A metric that a kernel computes from values of rows, divisors and cut-offs of queries."""
+
+    kernel: ClassVar[str]
+
+    @abstractmethod
+    def _items(self, data: RankingData) -> Items: ...
+
+    def swap_terms(self, data: RankingData) -> SwapTerms:
+        """Return what the value is computed from, and ones for ranks."""
+        if self.swap_kind is None:
+            return AbstractMetric.swap_terms(self, data)
+        values, divisor, cuts = self._items(data)
+        ones = np.ones(int(data.groups.sizes.max(initial=1)))
+        return SwapTerms(values, 1.0 / divisor, cuts, ones)
+
+    def bind(self, data: RankingData) -> AbstractBoundMetric:
+        """Compute what depends on labels."""
+        template, _, name = self.kernel.rpartition(".")
+        kernel = getattr(compiler.load(template), name)
+        return BoundKernel(self, data, kernel, self._items(data), getattr(self, "k", None))
+
+
+class _AbstractOfRelevance(_AbstractOfItems):
+    """One that depends on which items are relevant; if independent, their probability sorts."""
+
+    __slots__ = ()
+
+    k: int | None  # fields of the metrics: in their text, inherited ones would come last
+    threshold: float | None
+
+    @property
+    def form(self) -> Form:
+        return Form("step", self.threshold)
+
+    def _items(self, data: RankingData) -> Items:
+        binary, positives = _relevant(data, self.threshold)
+        return Items(binary, np.where(positives > 0, 1.0, np.nan), _cuts(data, self.k))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ERR(AbstractMetric):
+class ERR(_AbstractOfItems):
     r"""Expected reciprocal rank.
 
     .. math:: \mathrm{ERR@}k = \sum_{r \le k} \frac{R_{o_r}}{r} \prod_{l < r} (1 - R_{o_l}),
@@ -77,6 +114,7 @@ class ERR(AbstractMetric):
     reference: ClassVar[str] = "Chapelle et al. 2009"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "cascade"
+    kernel: ClassVar[str] = "ranking.measures.cascade_per_query"
     no_utility_theorem: ClassVar[str] = _NO_UTILITY
     no_utility: ClassVar[str] = (
         "no utility per item gives its best order, except where labels are independent: "
@@ -103,27 +141,25 @@ class ERR(AbstractMetric):
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return the probabilities of stopping, below 1."""
-        stops = np.minimum(self._stops(data), 1.0 - 2.0**-53)
-        return _swap_terms(data, stops, np.ones(data.groups.n_queries), self.k)
+        terms = _AbstractOfItems.swap_terms(self, data)
+        return terms._replace(values=np.minimum(terms.values, 1.0 - 2.0**-53))
 
-    def _stops(self, data: RankingData) -> FloatArray:
-        _check_grades(data, self.max_grade)
-        return exp2_gains(data.labels) * np.exp2(-self.max_grade)
-
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Turn labels into the probabilities of stopping."""
-        stops = self._stops(data)
-        longest = int(data.groups.sizes.max(initial=1))
-        k = longest if self.k is None else min(int(self.k), longest)
-        items = Items(stops, np.ones(data.groups.n_queries), k)
-        return BoundKernel(
-            self, data, compiler.load("ranking.measures").cascade_per_query, items, self.k
-        )
+    def _items(self, data: RankingData) -> Items:
+        outside = np.flatnonzero((data.labels < 0) | (data.labels > self.max_grade))
+        if len(outside):
+            row = int(outside[0])
+            raise LabelRangeError(
+                f"err takes labels from 0 to max_grade={self.max_grade:g}, got "
+                f"{data.labels[row]:g} in query {data.groups.query_of(row)!r}; set max_grade to "
+                "the largest grade of your scale, the same for every data set"
+            )
+        stops = exp2_gains(data.labels) * np.exp2(-self.max_grade)
+        return Items(stops, np.ones(data.groups.n_queries), _cuts(data, self.k))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MAP(AbstractMetric):
+class MAP(_AbstractOfRelevance):
     r"""Average precision; its mean over queries is MAP.
 
     .. math:: \mathrm{AP@}k = \frac{1}{P} \sum_{i:\ y_i = 1,\ \mathrm{rank}_i \le k}
@@ -178,38 +214,25 @@ class MAP(AbstractMetric):
         check_choice(self.name, "denominator", self.denominator, ("relevant", "min"))
 
     @property
-    def form(self) -> Form:
-        """The probability of relevance sorts independent labels."""
-        return Form("step", self.threshold)
-
-    @property
     def top_form(self) -> Form | None:
         """Relevance, over the relevant items unless at most one counts."""
         return Form("step", self.threshold, over="one" if self.denominator == "min" else "sum")
 
-    def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return 0 and 1, and one over the divisor."""
-        binary, counts = self._counts(data)
-        return _swap_terms(data, binary, 1.0 / counts, self.k)
-
-    def _counts(self, data: RankingData) -> tuple[FloatArray, FloatArray]:
+    def _items(self, data: RankingData) -> Items:
         binary, positives = _relevant(data, self.threshold)
         if self.denominator == "min" and self.k is not None:
             positives = np.minimum(positives, self.k)
-        return binary, _above_zero(positives)
+        return Items(binary, _above_zero(positives), _cuts(data, self.k))
 
     def bind(self, data: RankingData) -> AbstractBoundMetric:
         """Count the relevant items."""
-        binary, counts = self._counts(data)
-        kernels = compiler.load("ranking.measures")
-        kernel = partial(_in_blocks, kernels.average_precision, self.ties == "block")
-        items = _items(data, binary, counts, self.k)
-        return BoundKernel(self, data, kernel, items, self.k)
+        kernel = partial(compiler.load("ranking.measures").average_precision, self.ties == "block")
+        return BoundKernel(self, data, kernel, self._items(data), self.k)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MRR(AbstractMetric):
+class MRR(_AbstractOfRelevance):
     r"""Reciprocal rank of the first relevant item; its mean over queries is MRR.
 
     .. math:: \mathrm{RR@}k = \frac{1}{\min\{\mathrm{rank}_i : y_i = 1\}}, \quad
@@ -238,15 +261,11 @@ class MRR(AbstractMetric):
     name: ClassVar[str] = "mrr"
     aliases: ClassVar[tuple[str, ...]] = ("rr", "recip_rank", "reciprocal_rank")
     formula: ClassVar[str] = "1 / rank of the first relevant item"
+    kernel: ClassVar[str] = "ranking.measures.reciprocal_rank"
     reference: ClassVar[str] = "McSherry and Najork 2008"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "first_relevant"
     no_utility: ClassVar[str] = _TOP_INSTEAD
-
-    @property
-    def form(self) -> Form:
-        """The probability of relevance sorts independent labels."""
-        return Form("step", self.threshold)
 
     @property
     def top_form(self) -> Form | None:
@@ -255,22 +274,13 @@ class MRR(AbstractMetric):
 
     def swap_terms(self, data: RankingData) -> SwapTerms:
         """Return 0 and 1, and the reciprocals of ranks."""
-        binary, positives = _relevant(data, self.threshold)
-        terms = _swap_terms(data, binary, np.where(positives > 0, 1.0, np.nan), self.k)
+        terms = _AbstractOfItems.swap_terms(self, data)
         return terms._replace(table=1.0 / np.arange(1.0, len(terms.table) + 1.0))
-
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Find the relevant items."""
-        binary, positives = _relevant(data, self.threshold)
-        defined = np.where(positives > 0, 1.0, np.nan)
-        kernels = compiler.load("ranking.measures")
-        items = _items(data, binary, defined, self.k)
-        return BoundKernel(self, data, kernels.reciprocal_rank, items, self.k)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HitRate(AbstractMetric):
+class HitRate(_AbstractOfRelevance):
     r"""Whether a relevant item is among the first k ranks; its mean is the share of such queries.
 
     .. math:: \mathrm{Hit@}k = 1 \text{ if } \min\{\mathrm{rank}_i : y_i = 1\} \le k,
@@ -304,6 +314,7 @@ class HitRate(AbstractMetric):
     name: ClassVar[str] = "hit_rate"
     aliases: ClassVar[tuple[str, ...]] = ("success", "hit", "hr")
     formula: ClassVar[str] = "1 if a relevant item is among the first k"
+    kernel: ClassVar[str] = "ranking.sets.any_within"
     reference: ClassVar[str] = "Deshpande and Karypis 2004"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "first_relevant"
@@ -314,26 +325,10 @@ class HitRate(AbstractMetric):
         """Without a cut-off every item is retrieved."""
         return self.k is None
 
-    @property
-    def form(self) -> Form:
-        """The probability of relevance sorts independent labels."""
-        return Form("step", self.threshold)
-
-    def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return 0 and 1, and ones for ranks."""
-        binary, positives = _relevant(data, self.threshold)
-        return _swap_terms(data, binary, np.where(positives > 0, 1.0, np.nan), self.k)
-
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Find the relevant items."""
-        terms = self.swap_terms(data)
-        items = CutItems(terms.values, 1.0 / terms.scale, np.array(terms.cuts))
-        return BoundKernel(self, data, compiler.load("ranking.sets").any_within, items, self.k)
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RPrecision(AbstractMetric):
+class RPrecision(_AbstractOfRelevance):
     r"""Precision at the number P of relevant items of the query.
 
     .. math:: \frac{1}{P} \#\{i : y_i = 1,\ \mathrm{rank}_i \le P\}
@@ -357,6 +352,7 @@ class RPrecision(AbstractMetric):
     name: ClassVar[str] = "r_precision"
     aliases: ClassVar[tuple[str, ...]] = ("rprec", "r_prec")
     formula: ClassVar[str] = "relevant items among the first P / P"
+    kernel: ClassVar[str] = "ranking.sets.share_within"
     reference: ClassVar[str] = "Manning et al. 2008, sec. 8.4"
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     swap_kind: ClassVar[str | None] = "positional"
@@ -364,27 +360,14 @@ class RPrecision(AbstractMetric):
         f"{_ONE_ORDER}target=precision has a theorem for every fixed number of ranks"
     )
 
-    @property
-    def form(self) -> Form:
-        """The probability of relevance sorts independent labels."""
-        return Form("step", self.threshold)
-
-    def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return 0 and 1, one over P, and ones for the first P ranks."""
+    def _items(self, data: RankingData) -> Items:
         binary, positives = _relevant(data, self.threshold)
-        terms = _swap_terms(data, binary, 1.0 / _above_zero(positives), None)
-        return terms._replace(cuts=positives.astype(np.int64))
-
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Count the relevant items."""
-        binary, positives = _relevant(data, self.threshold)
-        items = CutItems(binary, _above_zero(positives), positives.astype(np.int64))
-        return BoundKernel(self, data, compiler.load("ranking.sets").share_within, items)
+        return Items(binary, _above_zero(positives), positives.astype(np.int64))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PTop(AbstractMetric):
+class PTop(_AbstractOfRelevance):
     r"""Positives at the top: how many relevant items come before the first other one.
 
     .. math:: \#\{i : y_i = 1,\ \mathrm{rank}_i < \min_{j:\ y_j = 0} \mathrm{rank}_j\}
@@ -419,34 +402,16 @@ class PTop(AbstractMetric):
     name: ClassVar[str] = "ptop"
     aliases: ClassVar[tuple[str, ...]] = ("positives_at_top",)
     formula: ClassVar[str] = "relevant items before the first other one"
+    kernel: ClassVar[str] = "ranking.measures.positives_at_top"
     reference: ClassVar[str] = "Agarwal 2011"
     value_range: ClassVar[tuple[float, float]] = (0.0, math.inf)
     tie_rules: ClassVar[tuple[str, ...]] = ("mean", "worst", "best", "index", "strict")
     no_utility: ClassVar[str] = _TOP_INSTEAD
 
-    @property
-    def form(self) -> Form:
-        """The probability of relevance sorts independent labels."""
-        return Form("step", self.threshold)
-
-    def bind(self, data: RankingData) -> AbstractBoundMetric:
-        """Count the relevant items."""
+    def _items(self, data: RankingData) -> Items:
         binary, positives = _relevant(data, self.threshold)
         divisor = _above_zero(positives) if self.normalize else np.ones(len(positives))
-        kernels = compiler.load("ranking.measures")
-        items = _items(data, binary, divisor, None)
-        return BoundKernel(self, data, kernels.positives_at_top, items)
-
-
-def _check_grades(data: RankingData, max_grade: float) -> None:
-    outside = np.flatnonzero((data.labels < 0) | (data.labels > max_grade))
-    if len(outside):
-        row = int(outside[0])
-        raise LabelRangeError(
-            f"err takes labels from 0 to max_grade={max_grade:g}, got {data.labels[row]:g} in query"
-            f" {data.groups.query_of(row)!r}; set max_grade to the largest grade of your scale, "
-            "the same for every data set"
-        )
+        return Items(binary, divisor, _cuts(data, None))
 
 
 def _relevant(data: RankingData, threshold: float | None) -> tuple[FloatArray, FloatArray]:
@@ -459,26 +424,6 @@ def _above_zero(counts: FloatArray) -> FloatArray:
     return np.where(counts > 0, counts, np.nan)
 
 
-def _items(data: RankingData, values: FloatArray, divisor: FloatArray, k: int | None) -> Items:
-    longest = int(data.groups.sizes.max(initial=1))
-    return Items(values, divisor, longest if k is None else min(int(k), longest))
-
-
-def _swap_terms(
-    data: RankingData, values: FloatArray, scale: FloatArray, k: int | None
-) -> SwapTerms:
-    """Return terms with a table of ones."""
-    sizes = data.groups.sizes
-    cuts = sizes if k is None else np.minimum(sizes, k)
-    return SwapTerms(values, scale, cuts, np.ones(int(sizes.max(initial=1))))
-
-
-def _in_blocks(
-    kernel: "compiler.Scalar",
-    whole: bool,
-    ranking: Ranking,
-    items: Items,
-    span: Span,
-    out: FloatArray,
-) -> None:
-    kernel(ranking, items, whole, span, out)
+def _cuts(data: RankingData, k: int | None) -> IntArray:
+    sizes = np.array(data.groups.sizes)
+    return sizes if k is None else np.minimum(sizes, k)

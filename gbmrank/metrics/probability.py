@@ -105,10 +105,11 @@ class ProbabilityMetric(ABC):
         rng = np.random.default_rng(read_whole(seed, "seed", 0))
         pool = pools(int(query.max()) + 1, rng)[query]
         size = int(pool.max()) + 1
-        found = []
-        for _ in range(_RESAMPLES):
+        found: list[float] = []
+        while len(found) < _RESAMPLES:
             times = np.bincount(rng.integers(size, size=size), minlength=size)[pool]
-            found.append(self._value(y, p, query, w * times))
+            if (drawn := w * times).any():  # else only rows without weight were drawn
+                found.append(self._value(y, p, query, drawn))
         low, high = np.quantile(found, [tail, 1.0 - tail])
         return float(low), float(high)
 

@@ -47,6 +47,15 @@ class AbstractObjective(ABC):
         pairs; always 1 for a query with one item.
     hessian : {"auto", "exact", "majorise", "expected", "constant"}
         Which curvature is returned; ``hessian_trait`` describes it.
+
+    Notes
+    -----
+    Fields of several objectives: ``loss`` is the penalty of a margin, ``target`` the utility, which
+    is what an item is worth. ``threshold`` is the smallest relevant label, for binary targets (and
+    ``identity``) on graded labels. ``max_grade`` is the largest label that can occur, for targets
+    whose bound depends on it (their default is 4). ``engine`` is how pairs are summed: "auto",
+    "pairs", "closed", "sorted" (not for a push) or "linear". ``preferences`` between the training
+    rows stand in place of labels; they are not part of the text form.
     """
 
     normalize: str = "none"
@@ -331,6 +340,11 @@ def check_losses(values: FloatArray, groups: Groups) -> FloatArray:
     return values
 
 
+def _every(trait: str) -> Any:
+    """Return a property of a mix: whether every part has a trait."""
+    return property(lambda mix: all(getattr(part, trait) for part in mix.parts))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix(AbstractObjective):
@@ -355,6 +369,10 @@ class Mix(AbstractObjective):
     name: ClassVar[str] = "mix"
     formula: ClassVar[str] = "sum_k w_k L_k"
     cost: ClassVar[str] = "sum of the parts"
+    shift_invariant = _every("shift_invariant")
+    separable = _every("separable")
+    item_weights = _every("item_weights")
+    linear_in_utility = _every("linear_in_utility")
 
     def __post_init__(self) -> None:
         super(Mix, self).__post_init__()
@@ -377,26 +395,6 @@ class Mix(AbstractObjective):
 
     def _factors(self) -> tuple[float, ...]:
         return (1.0,) * len(self.parts) if self.weights is None else self.weights
-
-    @property
-    def shift_invariant(self) -> bool:  # type: ignore[override]
-        """Whether every part is."""
-        return all(part.shift_invariant for part in self.parts)
-
-    @property
-    def separable(self) -> bool:
-        """Whether every part is."""
-        return all(part.separable for part in self.parts)
-
-    @property
-    def item_weights(self) -> bool:  # type: ignore[override]
-        """Whether every part supports item weights."""
-        return all(part.item_weights for part in self.parts)
-
-    @property
-    def linear_in_utility(self) -> bool:  # type: ignore[override]
-        """Whether every part is."""
-        return all(part.linear_in_utility for part in self.parts)
 
     @property
     def randomised(self) -> bool:  # type: ignore[override]
@@ -516,7 +514,6 @@ class _BoundMix(AbstractBound):
         self.parts, self.factors = parts, factors
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Add the parts."""
         out.grad[:] = 0.0
         out.hess[:] = 0.0
         for part, factor in zip(self.parts, self.factors, strict=True):
@@ -526,7 +523,6 @@ class _BoundMix(AbstractBound):
                 out.hess[:] += factor * hess
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
         pairs = zip(self.parts, self.factors, strict=True)
         with np.errstate(over="ignore"):  # check_losses looks for infinity
             added = np.sum([factor * part.losses(scores) for part, factor in pairs], axis=0)

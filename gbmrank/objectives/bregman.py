@@ -1,6 +1,5 @@
 """Bregman objectives: the divergence between utilities and transformed scores."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -51,15 +50,9 @@ class Bregman(AbstractObjective):
     loss : generator, default=softmax_ce
         ``squared``, ``softmax``, ``softmax_ce``, ``poisson``, ``binary_entropy`` or
         ``itakura_saito(eps=1e-3)``.
-    target : utility, default=ndcg
-        What an item is worth.
     eta : float or None, default=None
         Upper bound of the utility, for ``binary_entropy``; by default that of the target.
         ``eta`` and ``max_grade`` have no effect on the other generators.
-    max_grade : float or None, default=None
-        Largest label that can occur, for targets whose bound depends on it (their default is 4).
-    threshold : float or None, default=None
-        Labels of at least this are relevant, for binary targets on graded labels.
 
     References
     ----------
@@ -153,23 +146,22 @@ class Bregman(AbstractObjective):
         bounds, scale = data.groups.offsets, query_scale(data, self.normalize)
         function, params = type(self.loss).of_query, self.loss.params
 
-        def parts(span: Span, scores: FloatArray) -> Iterator[tuple[int, slice, Any]]:
-            for query in range(span.first, span.last):
-                rows = slice(bounds[query], bounds[query + 1])
-                defined = not np.isnan(utilities[bounds[query]])
-                yield (
-                    query,
-                    rows,
-                    function(scores[rows], utilities[rows], *params) if defined else None,
-                )
+        def one(query: int, scores: FloatArray) -> Any:
+            rows = slice(bounds[query], bounds[query + 1])
+            if np.isnan(utilities[rows.start]):
+                return rows, (0.0, 0.0)
+            s, v = scores[rows], utilities[rows]
+            s.flags.writeable = v.flags.writeable = False  # they are the caller's
+            return rows, function(s, v, *params)
 
         def gradients(span: Span, scores: FloatArray, out: GradHess) -> None:
-            for query, rows, found in parts(span, scores):
-                out.grad[rows] = 0.0 if found is None else scale[query] * np.asarray(found[1])
+            for query in range(span.first, span.last):
+                rows, found = one(query, scores)
+                out.grad[rows] = scale[query] * np.asarray(found[1])
 
         def values(span: Span, scores: FloatArray, out: FloatArray) -> None:
-            for query, _, found in parts(span, scores):
-                out[query] = 0.0 if found is None else scale[query] * float(found[0])
+            for query in range(span.first, span.last):
+                out[query] = scale[query] * float(one(query, scores)[1][0])
 
         costs, constant = 20_000.0 + 200.0 * data.groups.sizes, constant_hessian("constant", data)
         return BoundSums(data.groups, costs, gradients, values, constant)

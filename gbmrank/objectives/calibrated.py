@@ -47,9 +47,6 @@ class SigmoidSoftmax(AbstractObjective):
     hessian : {"auto", "exact", "expected", "constant"}, default="auto"
         ``auto`` means ``expected``, which leaves out a part of the diagonal that may be negative
         and whose mean is zero at the minimum.
-    threshold : float or None, default=None
-        Labels of at least this are relevant, for binary targets (and ``identity``) on
-        graded labels.
 
     References
     ----------
@@ -120,9 +117,6 @@ class CalibratedSoftmax(AbstractObjective):
         score 0.
     hessian : {"auto", "exact", "majorise", "constant"}, default="auto"
         ``auto`` means ``exact``.
-    threshold : float or None, default=None
-        Labels of at least this are relevant, for binary targets (and ``identity``) on
-        graded labels.
 
     References
     ----------

@@ -25,11 +25,9 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.pair_sums import (
     LEVELS,
     BoundPairs,
-    PairSum,
     check_engine,
     linear_accuracy,
     pair_curvature,
-    pair_engine,
 )
 from gbmrank.objectives.step_weights import Weights, check_weights, step_weights, weights_form
 from gbmrank.types import FloatArray, IntArray
@@ -61,21 +59,15 @@ class Comparison(AbstractObjective):
 
     Parameters
     ----------
-    loss : loss, default=logistic
-        Penalty of a margin.
     weights : "none", "gain_discount" or tuple of float, default="none"
         Factor of a pair: 1, or the gain of the better item times the discount of the best
         rank it can have, :math:`(2^{y_i} - 1) / \log_2(2 + \#\{y > y_i\})`. Other gains and
         discounts and a cut-off are options: ``gain_discount(gain=linear, k=10)``. A table has the
         factors of that rank, zero beyond its end.
-    engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
-        How pairs are summed.
     margin : float or "weight", default=0
         Margin h by which the better item should lead: a number, or ``"weight"`` for the weight
         of the edge (the difference of the labels), which then does not multiply the loss too.
         With a margin all pairs are listed in memory.
-    preferences : PreferenceGraphs or None, default=None
-        Preferences between the training rows, instead of labels; not part of the text form.
 
     References
     ----------
@@ -159,7 +151,7 @@ class Comparison(AbstractObjective):
         if items is not None:
             weights = weights * items[order]
         columns = (graphs.levels[order], weights, scale)
-        return _bound_levels(self, data, order, columns)
+        return BoundPairs(self, LEVELS, data, LevelQueries(data.groups.offsets, order, *columns))
 
 
 @final
@@ -175,15 +167,9 @@ class Bipartite(AbstractObjective):
 
     Parameters
     ----------
-    loss : loss, default=logistic
-        Penalty of a margin.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for graded labels.
     normalize : {"none", "items", "pairs"}, default="items"
         ``none`` and ``pairs`` are the formula above; ``items`` multiplies it by the number of
         items, so that the curvature of a row is of order one.
-    engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
-        How pairs are summed.
 
     References
     ----------
@@ -234,7 +220,8 @@ class Bipartite(AbstractObjective):
         if self.normalize == "items":
             scale = scale * data.groups.sizes
         order = rows_by_value(binary, data.groups)
-        return _bound_levels(self, data, order, (binary[order], np.ones(len(binary)), scale))
+        columns = (binary[order], np.ones(len(binary)), scale)
+        return BoundPairs(self, LEVELS, data, LevelQueries(data.groups.offsets, order, *columns))
 
 
 def check_pair_loss(owner: str, loss: AbstractLoss, hessian: str) -> None:
@@ -302,20 +289,6 @@ def _bound_edges(objective: Comparison, data: RankingData, edges: EdgeQueries) -
         constant_hessian(objective.hessian, data),
         curvature.factor,
     )
-
-
-def _bound_levels(
-    objective: Comparison | Bipartite,
-    data: RankingData,
-    order: np.ndarray,
-    columns: tuple[FloatArray, FloatArray, FloatArray],
-) -> AbstractBound:
-    curvature = pair_curvature(objective.name, objective.loss, objective.hessian)
-    engine = pair_engine(LEVELS, objective.loss, curvature, objective.engine, data.groups.sizes)
-    queries = LevelQueries(data.groups.offsets, order, *columns)
-    constant = constant_hessian(objective.hessian, data)
-    pair_sum = PairSum(engine, curvature, objective.loss.params, constant)
-    return BoundPairs(data.groups, queries, pair_sum)
 
 
 def _best_ranks(labels: FloatArray, data: RankingData) -> IntArray:

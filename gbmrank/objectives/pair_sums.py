@@ -9,21 +9,21 @@ first needs it. The *kind* of pairs, ``PAIRS``, ``LEVELS`` or ``PUSH``, selects 
 import functools
 import math
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from gbmrank.data.queries import Groups
+from gbmrank.data.queries import Groups, RankingData
 from gbmrank.errors import LimitError, ParameterError
 from gbmrank.kernels.jit import compiler, threads
 from gbmrank.kernels.layout import (
     LANES,
-    Buffers,
     Engines,
     GradHess,
     ItemQueries,
     LevelQueries,
+    PairWork,
+    PushParams,
     PushQueries,
     Span,
 )
@@ -31,10 +31,12 @@ from gbmrank.kernels.linear.engine import LongItems, Tables, sum_pairs, sum_push
 from gbmrank.kernels.linear.interpolation import PlanReport, make_plan
 from gbmrank.losses import BUILTIN_LOSSES, AbstractLoss
 from gbmrank.losses.base import ScalarFunction, with_curvature
+from gbmrank.losses.convex import AbstractOuter
 from gbmrank.objectives.base import (
     AbstractBound,
     HessianTrait,
     check_choice,
+    constant_hessian,
     scale_hessian,
     sum_queries,
 )
@@ -44,32 +46,17 @@ ENGINES = ("auto", "pairs", "closed", "sorted", "linear")
 ACCURACY = 1e-10
 _NEVER = 2**62
 _PATIENCE = 60.0  # largest allowed seconds per round for one query
-_SORTED = ("hinge", "squared_hinge")
+_SORTED = {"hinge", "squared_hinge"}
 
 
-class _ClosedForm(NamedTuple):
-    """A closed form: its template, and its kernels for pairs and for levels."""
-
-    template: str
-    closed_pairs: str
-    closed_levels: str
-
-
-_CLOSED = MappingProxyType(
-    {
-        "exponential": _ClosedForm("closed.exponential", "exponential_pairs", "exponential_levels"),
-        "p_classification": _ClosedForm(
-            "closed.exponential", "p_classification_pairs", "p_classification_levels"
-        ),
-        "squared_margin": _ClosedForm(
-            "closed.polynomial", "squared_margin_pairs", "squared_margin_levels"
-        ),
-        "hinge": _ClosedForm("closed.polynomial", "hinge_pairs", "hinge_levels"),
-        "squared_hinge": _ClosedForm(
-            "closed.polynomial", "squared_hinge_pairs", "squared_hinge_levels"
-        ),
-    }
-)
+# Templates of closed forms. Their kernels are named after the loss: hinge_pairs and hinge_levels.
+_CLOSED = {
+    "exponential": "closed.exponential",
+    "p_classification": "closed.exponential",
+    "squared_margin": "closed.polynomial",
+    "hinge": "closed.polynomial",
+    "squared_hinge": "closed.polynomial",
+}
 _NO_ROWS = GradHess(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
@@ -80,14 +67,14 @@ class _Kind(NamedTuple):
     values: str
     dense: str = ""  # in pairs.dense
     closed: str = ""  # in pairs.sums
-    closed_slot: str = ""  # the slot of a closed form there
+    sums: str = ""  # what closed forms and their slot there are named after
 
 
-PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "closed_pairs")
+PAIRS: Final = _Kind("all_gradients", "all_values", "dense_all", "closed_all", "pairs")
 """All ordered pairs of a query, weighted by the utility of the first item."""
 
 LEVELS: Final = _Kind(
-    "level_gradients", "level_values", "dense_different", "closed_different", "closed_levels"
+    "level_gradients", "level_values", "dense_different", "closed_different", "levels"
 )
 """Pairs of different level, weighted by the better item."""
 
@@ -102,43 +89,6 @@ class Curvature(NamedTuple):
     bend: float
     factor: float
     trait: HessianTrait
-
-
-class PairEngine(NamedTuple):
-    """Compiled kernels and the choice among them."""
-
-    gradients: Callable[..., None]  # every pair by the loss
-    values: Callable[..., None]
-    dense: Any  # the template of the shortcut over every pair, or None
-    dense_kernel: str  # its name there
-    prices: Any  # the kernel of the outer function in long queries of a push, or None
-    closed_queries: Any  # the kernel of the closed form, or None
-    tables: Tables | None  # of the loss, for the linear-time engine; None if no query needs it
-    engines: Engines
-    report: PlanReport | None
-    exact_up_to: int  # items up to which calls outside of training visit every pair
-
-    def settings(self, single: bool) -> Engines:
-        """Return the choice for one call.
-
-        ``single`` is training: interpolation where it is safe and faster. Otherwise queries of
-        moderate length are summed exactly.
-        """
-        if single:
-            return self.engines
-        linear_from = max(self.engines.linear_from, self.exact_up_to)
-        return self.engines._replace(linear_from=linear_from)
-
-    def visits(self, single: bool) -> list[tuple[Any, Callable[..., None], tuple[float, ...]]]:
-        """Return precision, kernel and settings of the loops over all pairs, in order of use."""
-        ways: list[tuple[Any, Callable[..., None], tuple[float, ...]]] = []
-        if self.dense is not None:
-            kernel = getattr(self.dense, self.dense_kernel)
-            if single:
-                ways.append((np.float32, kernel, (self.dense.SINGLE_RANGE,)))
-            ways.append((np.float64, kernel, (self.dense.DOUBLE_RANGE,)))
-        ways.append((np.float64, self.gradients, ()))
-        return ways
 
 
 def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
@@ -163,48 +113,23 @@ def pair_curvature(owner: str, loss: AbstractLoss, hessian: str) -> Curvature:
     return Curvature(with_curvature(loss.kappa, expected), bend, 1.0, trait)
 
 
-def pair_engine(
-    kind: _Kind,
-    loss: AbstractLoss,
-    curvature: Curvature,
-    engine: str,
-    sizes: IntArray,
-    **more: Callable[..., Any],
-) -> PairEngine:
-    """Load the kernels for a kind of pairs and decide which engine sums which queries.
-
-    ``more`` are further slots of the template; the linear-time engine is only compiled if
-    ``sizes``, the items per query, has long queries.
-    """
-    fast = loss.closed_form == "logistic"
+def _engines(
+    kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str, longest: int
+) -> tuple[Engines, Tables | None]:
+    """Decide which engine sums which queries; tables are made if the linear-time engine has any."""
     linear_from = _linear_from(kind, loss, curvature, engine)
     soonest = {"auto": 350 if loss.closed_form in _SORTED else 1, "closed": 1, "sorted": 1}
-    closed_from = soonest.get(engine, _NEVER)
-    longest = int(sizes.max(initial=0))
-    report = _linear_report(loss, curvature) if longest >= linear_from else None
-    served = report is not None and report.plan is not None
-    tables = _tables(curvature.phi, loss.params) if served else None
-    engines = Engines(
-        closed_from=closed_from,
-        linear_from=linear_from if tables is not None else _NEVER,
-        linear_range=(0.0 if engine == "linear" else 30.0 if fast else 8.0),
-        bend=curvature.bend,
-    )
+    plan = _linear_report(loss, curvature).plan if longest >= linear_from else None
+    tables = None if plan is None else _tables(curvature.phi, loss.params)
     if engine == "auto" and tables is None and (kind is PUSH or loss.closed_form is None):
         _check_affordable(loss, longest)
-    sums = compiler.load("pairs.sums", phi=curvature.phi, **more)
-    return PairEngine(
-        gradients=getattr(sums, kind.gradients),
-        values=getattr(sums, kind.values),
-        dense=compiler.load("pairs.dense") if kind.dense and is_logistic(loss, curvature) else None,
-        dense_kernel=kind.dense,
-        prices=sums.push_prices if kind is PUSH else None,
-        closed_queries=_closed_queries(kind, loss) if longest >= closed_from else None,
-        tables=tables,
-        engines=engines,
-        report=report,
-        exact_up_to=0 if engine == "linear" else 4096 if fast else 1024,
+    engines = Engines(
+        closed_from=soonest.get(engine, _NEVER),
+        linear_from=linear_from if tables is not None else _NEVER,
+        linear_range=(0.0 if engine == "linear" else 30.0 if _is_fast(loss) else 8.0),
+        bend=curvature.bend,
     )
+    return engines, tables
 
 
 def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) -> float | None:
@@ -219,7 +144,7 @@ def linear_accuracy(kind: _Kind, loss: AbstractLoss, hessian: str, engine: str) 
 def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> None:
     """Raise ParameterError unless an engine supports a loss."""
     check_choice(owner, "engine", engine, ENGINES)
-    allowed = {"closed": set(_CLOSED) - set(_SORTED), "sorted": set(_SORTED)}.get(engine)
+    allowed = {"closed": _CLOSED.keys() - _SORTED, "sorted": _SORTED}.get(engine)
     if allowed is not None and loss.closed_form not in allowed:
         served = [cls.name for cls in BUILTIN_LOSSES if cls.closed_form in allowed]
         raise ParameterError(
@@ -232,15 +157,6 @@ def check_engine(owner: str, loss: AbstractLoss, hessian: str, engine: str) -> N
             raise ParameterError(
                 f"{owner}: engine=linear does not support {loss.name}: {report.reason}"
             )
-
-
-class PairSum(NamedTuple):
-    """What is summed, and how."""
-
-    engine: PairEngine
-    curvature: Curvature
-    params: Any  # as the kernels want them: numbers, or PushParams
-    constant: FloatArray | None
 
 
 class _LongQueries(NamedTuple):
@@ -259,59 +175,100 @@ class BoundPairs(AbstractBound):
     others in spans of queries.
     """
 
-    __slots__ = ("long", "pair_sum", "queries", "spans")
+    __slots__ = (
+        "closed",
+        "constant",
+        "engines",
+        "exact",
+        "factor",
+        "long",
+        "params",
+        "queries",
+        "spans",
+        "sums",
+        "values",
+        "ways",
+    )
 
     def __init__(
-        self, groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, pair_sum: PairSum
+        self,
+        objective: Any,  # with a loss and an engine
+        kind: _Kind,
+        data: RankingData,
+        queries: ItemQueries | LevelQueries | PushQueries,
+        outer: AbstractOuter | None = None,
     ) -> None:
+        groups, loss, engine = data.groups, objective.loss, objective.engine
         super().__init__(groups)
-        self.pair_sum, self.queries = pair_sum, queries
+        curvature = pair_curvature(objective.name, loss, objective.hessian)
+        self.engines, tables = _engines(kind, loss, curvature, engine, groups.longest)
+        # Outside of training, queries of moderate length are summed exactly.
+        moderate = 0 if engine == "linear" else 4096 if _is_fast(loss) else 1024
+        linear_from = max(self.engines.linear_from, moderate)
+        self.exact = self.engines._replace(linear_from=linear_from)
+        slots = {} if outer is None else {"outer": type(outer).function}
+        self.sums = compiler.load("pairs.sums", phi=curvature.phi, **slots)
+        self.values = getattr(self.sums, kind.values)
+        # Precision, kernel and settings of the loops over all pairs, in order of use; the first
+        # one, if it is in float32, is for training.
+        self.ways: list[tuple[Any, Callable[..., None], tuple[float, ...]]] = []
+        if kind.dense and is_logistic(loss, curvature):
+            dense = compiler.load("pairs.dense")
+            kernel = getattr(dense, kind.dense)
+            self.ways.append((np.float32, kernel, (dense.SINGLE_RANGE,)))
+            self.ways.append((np.float64, kernel, (dense.DOUBLE_RANGE,)))
+        self.ways.append((np.float64, getattr(self.sums, kind.gradients), ()))
+        needed = groups.longest >= self.engines.closed_from
+        self.closed = _closed_queries(kind, loss) if needed else None
+        self.params = loss.params if outer is None else PushParams(loss.params, outer.params)
+        self.constant = constant_hessian(objective.hessian, data)
+        self.factor, self.queries = curvature.factor, queries
         pairs = (
             4.0 * queries.positives * (groups.sizes - queries.positives)
             if isinstance(queries, PushQueries)
             else groups.sizes.astype(np.float64) ** 2 / 4.0
         )
         self.spans = threads.cut_into_spans(pairs + 100.0, groups.longest)
-        self.long = _long_queries(groups, queries, pair_sum.engine)
+        self.long = _long_queries(groups, queries, self.engines, tables)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Sum over pairs."""
-        engine, curvature, params, constant = self.pair_sum
-        engines, ways = engine.settings(single), engine.visits(single)
+        params, engines = self.params, self.engines if single else self.exact
+        ways = self.ways if single or len(self.ways) == 1 else self.ways[1:]
         served = np.zeros(len(self.queries.scale), np.bool_)
         unused = np.empty(len(served))
         if self.long is not None:
             self._sum_long(self.long, scores, engines, served, unused, out)
 
         def fill_span(span: Span) -> None:
-            left, columns = served[span.first : span.last], (self.queries, span, scores)
-            if engine.closed_queries is not None and not left.all():
-                engine.closed_queries(*columns, params, engines, served, unused, out)
+            left = served[span.first : span.last]
+            if self.closed is not None and not left.all():
+                work = _work(span, scores, served)
+                self.closed(self.queries, params, engines, work, unused, out)
             for precision, kernel, more in ways:
                 if not left.all():
                     given = (params[0], *more) if more else (params,)
-                    kernel(*columns, *given, served, _buffers(span, precision), out)
+                    kernel(self.queries, *given, _work(span, scores, served, precision), out)
 
         threads.run_spans(fill_span, self.spans)
-        if constant is not None or curvature.factor != 1.0:
-            scale_hessian(out, constant, curvature.factor)
+        if self.constant is not None or self.factor != 1.0:
+            scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
         """Return the loss of each query."""
-        engine, _, params, _ = self.pair_sum
-        engines = engine.settings(single=False)
+        params, engines = self.params, self.exact
         served = np.zeros(len(self.queries.scale), np.bool_)
         long = np.empty(len(served))
         if self.long is not None:
             self._sum_long(self.long, scores, engines, served, long, _NO_ROWS)
 
         def sum_span(span: Span, values: FloatArray) -> None:
-            own, columns = slice(span.first, span.last), (self.queries, span, scores)
+            own, work = slice(span.first, span.last), _work(span, scores, served)
             values[own] = long[own]
-            if engine.closed_queries is not None and not served[own].all():
-                engine.closed_queries(*columns, params, engines, served, values, _NO_ROWS)
+            if self.closed is not None and not served[own].all():
+                self.closed(self.queries, params, engines, work, values, _NO_ROWS)
             if not served[own].all():
-                engine.values(*columns, params, served, _buffers(span, np.float64), values)
+                self.values(self.queries, params, work, values)
 
         return sum_queries(sum_span, self.spans, self.groups)
 
@@ -325,11 +282,10 @@ class BoundPairs(AbstractBound):
         out: GradHess,
     ) -> None:
         """Sum the queries that are long relative to the range of their scores, and mark them."""
-        engine, _, params, _ = self.pair_sum
         numbers, items, tables = long
         scale = self.queries.scale[numbers]
         if isinstance(self.queries, PushQueries):
-            price = functools.partial(engine.prices, params)
+            price = functools.partial(self.sums.push_prices, self.params)
             positives = self.queries.positives[numbers]
             sums, *found = sum_push(items, scores, tables, engines, positives, price)
             sums *= scale
@@ -345,18 +301,22 @@ class BoundPairs(AbstractBound):
         served[numbers[done]] = True
 
 
-def _buffers(span: Span, precision: Any) -> Buffers:
-    """Return buffers for the longest query of a span, padded to whole vectors."""
-    room = span.longest + LANES
-    s, v, g, h = np.zeros((4, room), precision)
-    return s, v, g, h
+def _work(
+    span: Span, scores: FloatArray, served: BoolArray, precision: Any = np.float64
+) -> PairWork:
+    """Return a span with buffers for its longest query, padded to whole vectors."""
+    s, v, g, h = np.zeros((4, span.longest + LANES), precision)
+    return PairWork(span, scores, served, (s, v, g, h))
 
 
 def _linear_from(kind: _Kind, loss: AbstractLoss, curvature: Curvature, engine: str) -> int:
     """Number of items from which a query uses the linear-time engine, if the loss allows it."""
-    if engine == "auto" and kind is not PUSH and _has_closed_form(loss, curvature):
+    # A closed form sums all queries, except those with a very wide range of scores.
+    bends = math.isnan(curvature.bend) or loss.closed_form == "squared_margin"
+    closed = bends and loss.closed_form in _CLOSED.keys() - _SORTED
+    if engine == "auto" and kind is not PUSH and closed:
         return _NEVER
-    short = 400 if loss.closed_form == "logistic" else 250
+    short = 400 if _is_fast(loss) else 250
     return {"auto": short, "linear": 2}.get(engine, _NEVER)
 
 
@@ -371,12 +331,6 @@ def _check_affordable(loss: AbstractLoss, longest: int) -> None:
             "items. Truncate the query, use a smooth loss such as logistic, or force it with "
             "engine=pairs"
         )
-
-
-def _has_closed_form(loss: AbstractLoss, curvature: Curvature) -> bool:
-    """Whether a closed form sums all queries, except those with a very wide range of scores."""
-    summed = loss.closed_form in _CLOSED and loss.closed_form not in _SORTED
-    return summed and (math.isnan(curvature.bend) or loss.closed_form == "squared_margin")
 
 
 @functools.lru_cache(maxsize=256)
@@ -396,22 +350,28 @@ def _linear_report(loss: AbstractLoss, curvature: Curvature) -> PlanReport:
     return _plan(curvature.phi, loss.params)
 
 
+def _is_fast(loss: AbstractLoss) -> bool:
+    return loss.closed_form == "logistic"
+
+
 def is_logistic(loss: AbstractLoss, curvature: Curvature) -> bool:
     """Whether pairs need no exponential of their own, as in ``kernels.pairs.dense``."""
-    return loss.closed_form == "logistic" and math.isnan(curvature.bend)
+    return _is_fast(loss) and math.isnan(curvature.bend)
 
 
 def _closed_queries(kind: _Kind, loss: AbstractLoss) -> Any:
     """Return the kernel of the closed form, or None if there is none."""
-    form = _CLOSED.get(loss.closed_form or "")
-    if form is None or not kind.closed:
+    if loss.closed_form not in _CLOSED or not kind.closed:
         return None
-    one = getattr(compiler.load(form.template), getattr(form, kind.closed_slot))
-    return getattr(compiler.load("pairs.sums", **{kind.closed_slot: one}), kind.closed)
+    one = getattr(compiler.load(_CLOSED[loss.closed_form]), f"{loss.closed_form}_{kind.sums}")
+    return getattr(compiler.load("pairs.sums", **{f"closed_{kind.sums}": one}), kind.closed)
 
 
 def _long_queries(
-    groups: Groups, queries: ItemQueries | LevelQueries | PushQueries, engine: PairEngine
+    groups: Groups,
+    queries: ItemQueries | LevelQueries | PushQueries,
+    engines: Engines,
+    tables: Tables | None,
 ) -> _LongQueries | None:
     """Return the queries that are long enough for linear time, with their items, if any.
 
@@ -422,11 +382,11 @@ def _long_queries(
         changes = np.append(True, queries.levels[1:] != queries.levels[:-1])
         changes[groups.offsets[:-1]] = True
         levels = np.add.reduceat(changes, groups.offsets[:-1], dtype=np.int64)
-    long = (queries.scale != 0.0) & (groups.sizes // engine.engines.linear_from >= levels)
+    long = (queries.scale != 0.0) & (groups.sizes // engines.linear_from >= levels)
     if isinstance(queries, ItemQueries):
         long &= queries.useful > 0
     numbers = np.flatnonzero(long)
-    if engine.tables is None or not len(numbers):
+    if tables is None or not len(numbers):
         return None
     kept = groups.spread(long)
     rows, blocks = queries.order[kept].astype(np.int64), groups.sizes[long]
@@ -443,4 +403,4 @@ def _long_queries(
     blocks, parts = (one.astype(np.int64) for one in starts)
     inside = isinstance(queries, ItemQueries)
     items = LongItems(rows, weights, blocks, parts, inside=inside)
-    return _LongQueries(numbers, items, engine.tables)
+    return _LongQueries(numbers, items, tables)

@@ -24,11 +24,9 @@ from gbmrank.objectives.base import (
 from gbmrank.objectives.pair_sums import (
     PAIRS,
     BoundPairs,
-    PairSum,
     check_engine,
     linear_accuracy,
     pair_curvature,
-    pair_engine,
 )
 from gbmrank.objectives.pointwise import check_not_negative, read_utilities, with_options
 from gbmrank.types import FloatArray
@@ -57,15 +55,11 @@ class Pairwise(AbstractObjective):
 
     Parameters
     ----------
-    loss : loss, default=logistic
-        Penalty of a margin.
     target : utility, default=ndcg
         What an item is worth: the utility of the metric to optimise.
     threshold : float or None, default=None
         Labels of at least this are relevant, for binary targets on graded labels; it is
         passed to the target, as in ``target=map(threshold=1)``.
-    engine : {"auto", "pairs", "closed", "sorted", "linear"}, default="auto"
-        How pairs are summed.
 
     References
     ----------
@@ -132,10 +126,8 @@ class Pairwise(AbstractObjective):
         scale = query_scale(data, self.normalize)
         scale[np.isnan(utilities[data.groups.offsets[:-1]])] = 0.0
         utilities = np.nan_to_num(utilities, nan=0.0) * (1.0 if items is None else items)
-        constant = constant_hessian(self.hessian, data)
         if self.loss.pair_form == "difference":
-            factor = 2.0 if self.hessian == "majorise" else 1.0
-            return BoundDifferences(data.groups, (utilities, scale), factor, constant)
+            return self._bind_differences(data, utilities, scale)
         if DEBIASED not in data.columns:  # estimates may be negative where their mean is not
             owner = f"pairwise(loss={self.loss.name})"
             check_not_negative(owner, utilities, self.target, data, "loss=squared")
@@ -143,53 +135,17 @@ class Pairwise(AbstractObjective):
         arranged = utilities[order]
         useful = np.add.reduceat(arranged != 0, data.groups.offsets[:-1], dtype=np.int64)
         queries = ItemQueries(data.groups.offsets, order, arranged, useful, scale)
-        curvature = pair_curvature(self.name, self.loss, self.hessian)
-        engine = pair_engine(PAIRS, self.loss, curvature, self.engine, data.groups.sizes)
-        pair_sum = PairSum(engine, curvature, self.loss.params, constant)
-        return BoundPairs(data.groups, queries, pair_sum)
+        return BoundPairs(self, PAIRS, data, queries)
 
-
-@final
-class BoundDifferences(AbstractBound):
-    r"""Squared error of score differences, in closed form.
-
-    With :math:`r = s - u`, :math:`\sum_{i<j} (r_i - r_j)^2 = n \sum_i (r_i - \bar r)^2`, with
-    gradient :math:`2 n (r_i - \bar r)` and Hessian diagonal :math:`2 (n - 1)`.
-    """
-
-    __slots__ = ("constant", "curvature", "scale", "sizes", "utilities")
-
-    def __init__(
-        self,
-        groups: Groups,
-        columns: tuple[FloatArray, FloatArray],
-        factor: float,
-        constant: FloatArray | None,
-    ) -> None:
-        super().__init__(groups)
-        self.utilities, self.scale = columns
-        self.sizes = groups.sizes.astype(np.float64)
-        per_row = groups.spread(2.0 * factor * (self.sizes - 1.0) * self.scale)
-        self.curvature = per_row if constant is None else constant
-
-    def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
-        """Centre the residuals of each query."""
-        factor = self.groups.spread(2.0 * self.sizes * self.scale)
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for infinity
-            out.grad[:] = factor * self._centred(scores)
-        out.hess[:] = self.curvature
-
-    def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
-        with np.errstate(over="ignore", invalid="ignore"):  # check_losses looks for infinity
-            squares = query_sums(self._centred(scores) ** 2, self.groups)
-            return check_losses(self.scale * self.sizes * squares, self.groups)
-
-    def _centred(self, scores: FloatArray) -> FloatArray:
-        # Differences of scores first: far from zero, utilities would be lost in their digits.
-        residuals = scores - self.groups.spread(scores[self.groups.offsets[:-1]]) - self.utilities
-        means = query_sums(residuals, self.groups) / self.sizes
-        return residuals - self.groups.spread(means)
+    def _bind_differences(
+        self, data: RankingData, utilities: FloatArray, scale: FloatArray
+    ) -> AbstractBound:
+        sizes, constant = data.groups.sizes.astype(np.float64), constant_hessian(self.hessian, data)
+        bound = _BoundCentred(data.groups, utilities, np.ones(len(utilities)), sizes * scale)
+        twice = 4.0 if self.hessian == "majorise" else 2.0
+        curvature = data.groups.spread(twice * (sizes - 1.0) * scale)
+        bound.curvature = curvature if constant is None else constant
+        return bound
 
 
 @final
@@ -207,14 +163,9 @@ class QueryRMSE(AbstractObjective):
 
     Parameters
     ----------
-    target : utility, default=identity
-        What an item is worth.
     hessian : {"auto", "exact", "majorise", "constant"}, default="auto"
         ``auto`` means ``majorise``: the constant 2, since the Hessian is at most 2 times the
         identity. ``exact`` is the diagonal, 2 (1 - 1/n).
-    threshold : float or None, default=None
-        Labels of at least this are relevant, for binary targets (and ``identity``) on
-        graded labels.
 
     References
     ----------
@@ -249,41 +200,51 @@ class QueryRMSE(AbstractObjective):
 
     def bind(self, data: RankingData) -> AbstractBound:
         """Compute utilities."""
-        return _BoundShifts(self, data)
+        groups, utilities = data.groups, read_utilities(self.target, data)
+        undefined = np.isnan(utilities[groups.offsets[:-1]])
+        scale = np.where(undefined, 0.0, row_scale(data, self.normalize))
+        utilities = np.nan_to_num(utilities, nan=0.0)
+        weight = groups.spread(scale) * (1.0 if data.weight is None else data.weight)
+        bound = _BoundCentred(groups, utilities, weight, np.ones(groups.n_queries))
+        share = weight / groups.spread(bound.totals)
+        exact = 2.0 * weight * (1.0 - share)
+        above = np.where(groups.spread(groups.sizes) > 1, 2.0 * weight, 0.0)
+        constant = constant_hessian(self.hessian, data)
+        bound.curvature = exact if self.hessian == "exact" else above
+        bound.curvature = bound.curvature if constant is None else constant
+        return bound
 
 
 @final
-class _BoundShifts(AbstractBound):
-    __slots__ = ("curvature", "totals", "utilities", "weight")
+class _BoundCentred(AbstractBound):
+    r"""Weighted squares of residuals ``s - u`` about their mean in the query, times a factor.
 
-    def __init__(self, objective: QueryRMSE, data: RankingData) -> None:
-        super().__init__(data.groups)
-        groups = data.groups
-        utilities = read_utilities(objective.target, data)
-        undefined = np.isnan(utilities[groups.offsets[:-1]])
-        scale = np.where(undefined, 0.0, row_scale(data, objective.normalize))
-        self.utilities = np.nan_to_num(utilities, nan=0.0)
-        self.weight = groups.spread(scale) * (1.0 if data.weight is None else data.weight)
-        totals = query_sums(self.weight, groups)
+    With :math:`r = s - u`, :math:`\sum_{i<j} (r_i - r_j)^2 = n \sum_i (r_i - \bar r)^2`: squared
+    errors of differences are such a sum, too.
+    """
+
+    __slots__ = ("curvature", "factor", "totals", "utilities", "weight")
+
+    def __init__(
+        self, groups: Groups, utilities: FloatArray, weight: FloatArray, factor: FloatArray
+    ) -> None:
+        super().__init__(groups)
+        self.utilities, self.weight, self.factor = utilities, weight, factor
+        totals = query_sums(weight, groups)
         self.totals = np.where(totals > 0.0, totals, 1.0)
-        share = self.weight / groups.spread(self.totals)
-        exact = 2.0 * self.weight * (1.0 - share)
-        bound = np.where(groups.spread(groups.sizes) > 1, 2.0 * self.weight, 0.0)
-        constant = constant_hessian(objective.hessian, data)
-        self.curvature = exact if objective.hessian == "exact" else bound
-        self.curvature = self.curvature if constant is None else constant
+        self.curvature = np.empty(0)
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Centre the residuals of each query."""
+        weight = self.groups.spread(2.0 * self.factor) * self.weight
         with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for infinity
-            out.grad[:] = 2.0 * self.weight * self._centred(scores)
+            out.grad[:] = weight * self._centred(scores)
         out.hess[:] = self.curvature
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
         with np.errstate(over="ignore", invalid="ignore"):  # check_losses looks for infinity
             squares = query_sums(self.weight * self._centred(scores) ** 2, self.groups)
-            return check_losses(squares, self.groups)
+            return check_losses(self.factor * squares, self.groups)
 
     def _centred(self, scores: FloatArray) -> FloatArray:
         # Differences of scores first: far from zero, utilities would be lost in their digits.

@@ -14,7 +14,8 @@ from gbmrank.errors import LabelRangeError, ParameterError, PluginContractError
 from gbmrank.kernels.jit import compiler
 from gbmrank.kernels.layout import ItemTerms
 from gbmrank.losses import AbstractLoss, Logistic
-from gbmrank.losses.base import ScalarFunction
+from gbmrank.losses.base import ScalarFunction, always
+from gbmrank.losses.convex import SquaredGenerator
 from gbmrank.losses.utilities import (
     AbstractUtility,
     IdentityUtility,
@@ -158,17 +159,10 @@ class Pointwise(AbstractObjective):
     ----------
     loss : loss, default=logistic
         Partial losses.
-    target : utility, default=ndcg
-        What an item is worth.
     eta : float or None, default=None
         Upper bound of the utility; by default that of the target. With ``target=identity`` and
         ``eta=1`` labels that are all -1 or +1 are read as 0 and 1. ``loss=squared`` needs no
         bound: ``eta`` and ``max_grade`` have no effect, and larger labels are allowed.
-    max_grade : float or None, default=None
-        Largest label that can occur, for targets whose bound depends on it (their default is 4).
-    threshold : float or None, default=None
-        Labels of at least this are relevant, for binary targets (and ``identity``) on
-        graded labels.
 
     References
     ----------
@@ -211,7 +205,7 @@ class Pointwise(AbstractObjective):
     def _resolved(self) -> tuple[ScalarFunction, HessianTrait]:
         """Return the term with its curvature, and the trait of that curvature."""
         if self.loss.pair_form == "difference":
-            return squared_term, "constant" if self.hessian == "constant" else "exact"
+            return SquaredGenerator.term, "constant" if self.hessian == "constant" else "exact"
         exact = item_penalty(*self.loss.partials)
         bound, expected = self.loss.majorant, self.loss.expected_curvature
         mode = self.hessian
@@ -224,7 +218,7 @@ class Pointwise(AbstractObjective):
                 raise ParameterError(
                     f"pointwise: the curvature of {self.loss.name} has no bound; use hessian=auto"
                 )
-            return with_bound(exact, bound), "bound"
+            return with_expected(exact, always(bound)), "bound"
         if mode == "expected" and expected is not None:
             return with_expected(exact, expected), "expected"
         return exact, "constant" if mode == "constant" else "exact"
@@ -273,12 +267,6 @@ def with_options(
     return dataclasses.replace(target, **given)
 
 
-def squared_term(s: float, v: float, eta: float) -> tuple[float, float, float]:  # noqa: ARG001
-    """Squared error of the utility."""
-    gap = s - v
-    return gap * gap, 2.0 * gap, 2.0
-
-
 @functools.cache
 def item_penalty(positive: ScalarFunction, negative: ScalarFunction) -> ScalarFunction:
     """Return ``v positive(s) + (eta - v) negative(s)`` with its derivatives."""
@@ -294,17 +282,6 @@ def item_penalty(positive: ScalarFunction, negative: ScalarFunction) -> ScalarFu
         )
 
     return term
-
-
-@functools.cache
-def with_bound(term: ScalarFunction, bound: float) -> ScalarFunction:
-    """Return a term whose curvature is ``eta * bound``."""
-
-    def bounded(s: float, v: float, eta: float, *params: float) -> tuple[float, float, float]:
-        value, first, _ = term(s, v, eta, *params)
-        return value, first, eta * bound
-
-    return bounded
 
 
 @functools.cache

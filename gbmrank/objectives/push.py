@@ -9,7 +9,7 @@ from gbmrank.data.queries import RankingData
 from gbmrank.data.query_order import rows_by_value
 from gbmrank.errors import ParameterError
 from gbmrank.kernels.jit import compiler
-from gbmrank.kernels.layout import PushParams, PushQueries
+from gbmrank.kernels.layout import PushQueries
 from gbmrank.losses import AbstractLoss, Exponential, Logistic
 from gbmrank.losses.convex import AbstractOuter, Power
 from gbmrank.losses.utilities import Form
@@ -26,11 +26,9 @@ from gbmrank.objectives.levels import binary_counts, check_pair_loss
 from gbmrank.objectives.pair_sums import (
     PUSH,
     BoundPairs,
-    PairSum,
     check_engine,
     linear_accuracy,
     pair_curvature,
-    pair_engine,
 )
 
 _ENGINES = ("auto", "pairs", "closed", "linear")
@@ -52,8 +50,6 @@ class Push(AbstractObjective):
 
     Parameters
     ----------
-    loss : loss, default=logistic
-        Penalty of a margin.
     p : float, default=4
         Power of the p-norm push.
     g : outer function or None, default=None
@@ -62,13 +58,9 @@ class Push(AbstractObjective):
     form : {"raw", "log"}, default="raw"
         ``"log"`` takes the logarithm of each query's loss, for the exponential loss: the same
         minimiser for one query, and no overflow.
-    threshold : float or None, default=None
-        Labels of at least this are relevant; needed for graded labels.
     normalize : {"none", "items", "pairs"}, default="items"
         ``none`` and ``pairs`` are the formula above; ``items`` multiplies it by the number of
         items, so that the curvature of a row is of order one.
-    engine : {"auto", "pairs", "closed", "linear"}, default="auto"
-        How pairs are summed.
 
     References
     ----------
@@ -161,8 +153,6 @@ class Push(AbstractObjective):
             scale = scale * data.groups.sizes
         order = rows_by_value(binary, data.groups)
         queries = PushQueries(data.groups.offsets, order, positives.astype(np.int64), scale)
-        constant = constant_hessian(self.hessian, data)
-        curvature = pair_curvature(self.name, self.loss, self.hessian)
         if self._is_closed():
             power, kernels = (self.p, self.form == "log"), compiler.load("closed.exponential")
             return BoundSums(
@@ -172,11 +162,6 @@ class Push(AbstractObjective):
                     queries, span, scores, *power, out
                 ),
                 lambda span, scores, out: kernels.push_values(queries, span, scores, *power, out),
-                constant,
+                constant_hessian(self.hessian, data),
             )
-        outer = self.g if self.g is not None else Power(self.p)
-        engine = pair_engine(
-            PUSH, self.loss, curvature, self.engine, data.groups.sizes, outer=type(outer).function
-        )
-        params = PushParams(self.loss.params, outer.params)
-        return BoundPairs(data.groups, queries, PairSum(engine, curvature, params, constant))
+        return BoundPairs(self, PUSH, data, queries, Power(self.p) if self.g is None else self.g)

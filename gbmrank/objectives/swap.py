@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from gbmrank.kernels.layout import (
     SwapQueries,
     SwapRule,
     SwapTerms,
+    SwapWork,
 )
 from gbmrank.losses import AbstractLoss, Logistic
 from gbmrank.objectives.base import (
@@ -42,24 +43,6 @@ _WEIGHTS = ("change", "distance", "both")
 _LIKE = ("none", "lambdarank", "rank:ndcg")
 _ALL_RANKS = 2**62
 _ROOM = 50_000  # rows times rankings that are kept at a time
-
-
-class SwapMetric(Protocol):
-    """The part of a metric's interface that swap objectives use."""
-
-    name: ClassVar[str]
-    swap_kind: ClassVar[str | None]
-
-    @property
-    def ties(self) -> str:
-        """What happens to equal scores."""
-
-    @property
-    def dtype(self) -> str:
-        """Precision in which scores are compared."""
-
-    def swap_terms(self, data: RankingData) -> SwapTerms:
-        """Return the terms of its change under a swap."""
 
 
 @final
@@ -94,8 +77,6 @@ class Swap(AbstractObjective):
     metric : metric, default=ndcg
         The metric to optimise: a positional metric, ``err``, ``map``, ``mrr``, ``hit_rate`` or
         ``r_precision``.
-    loss : loss, default=logistic
-        Penalty of a margin.
     truncation : int or None, default=None
         Truncation level: the better ranked item of a pair is among this many first ranks.
     pairs : {"all", "neighbours"}, default="all"
@@ -135,7 +116,7 @@ class Swap(AbstractObjective):
     learning to rank challenge with YetiRank", JMLR W&CP 14, 2011.
     """
 
-    metric: SwapMetric = field(metadata={"kind": "metric", "shown": True, "usual": "ndcg"})
+    metric: Any = field(metadata={"kind": "metric", "shown": True, "usual": "ndcg"})
     loss: AbstractLoss = field(default=Logistic(), metadata={"kind": "loss", "shown": True})
     truncation: int | None = None
     pairs: str = "all"
@@ -256,40 +237,40 @@ class _BoundSwap(AbstractBound):
 
     def fill(self, scores: FloatArray, out: GradHess, *, single: bool) -> None:
         """Rank every query and visit its pairs."""
-        queries, rule, params, kernels = self.queries, self.rule, self.params, self.kernels
+        rule, params, kernels = self.rule, self.params, self.kernels
         served = np.zeros(self.groups.n_queries, np.bool_)
         out.grad[:] = 0.0
         out.hess[:] = 0.0
 
         def compute(span: Span) -> None:
-            ranked = self._ranked(span, scores)
-            given = (queries, rule, span, scores, ranked)
+            work = self._work(span, scores)
             if rule.neighbours:
-                kernels.neighbour_gradients(*given, params, _buffers(span, np.float64), out)
+                kernels.neighbour_gradients(work, span, scores, params, out)
                 return
             if single and self.logistic:
-                few = _buffers(span, np.float32)
-                kernels.logistic_gradients(*given, params[0], served, few, out)
+                few = work._replace(buffers=_buffers(span, np.float32))
+                kernels.logistic_gradients(few, span, scores, params[0], served, out)
             if not served[span.first : span.last].all():
-                kernels.swap_gradients(*given, params, served, _buffers(span, np.float64), out)
+                kernels.swap_gradients(work, span, scores, params, served, out)
 
         threads.run_spans(compute, self.spans)
         scale_hessian(out, self.constant, self.factor)
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Return the loss of each query."""
         return self.frozen_losses(scores, scores)
 
     def frozen_losses(self, scores: FloatArray, at: FloatArray) -> FloatArray:
         """Return the loss of each query with its weights taken at other scores."""
-        queries, rule, params = self.queries, self.rule, self.params
-        visit = self.kernels.swap_values
 
         def compute(span: Span, values: FloatArray) -> None:
-            ranked, buffers = self._ranked(span, at), _buffers(span, np.float64)
-            visit(queries, rule, span, (scores, at), ranked, params, buffers, values)
+            work = self._work(span, at)
+            self.kernels.swap_values(work, span, (scores, at), self.params, values)
 
         return sum_queries(compute, self.spans, self.groups)
+
+    def _work(self, span: Span, at: FloatArray) -> SwapWork:
+        ranked, buffers = self._ranked(span, at), _buffers(span, np.float64)
+        return SwapWork(self.queries, self.rule, ranked, buffers)
 
     def _ranked(self, span: Span, at: FloatArray) -> Rankings:
         """Return the rankings of a span of queries."""

@@ -49,8 +49,6 @@ class Linear(AbstractObjective):
         Strength of the regulariser, above 0.
     normalize : {"none", "items", "pairs"}, default="items"
         What divides the loss of a query, including the regulariser.
-    preferences : PreferenceGraphs or None, default=None
-        Preferences between the training rows, instead of labels; not part of the text form.
 
     References
     ----------

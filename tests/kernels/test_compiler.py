@@ -15,7 +15,7 @@ from numba.core import typed_passes, untyped_passes
 from numba.core.errors import TypingError
 
 from gbmrank.errors import GbmrankWarning
-from gbmrank.kernels.jit import cache, compiler, decorators, notice
+from gbmrank.kernels.jit import cache, compiler, decorators
 from gbmrank.kernels.jit.decorators import entry
 from gbmrank.kernels.scores import middle_and_range
 from tests.ranking_tasks import run_python
@@ -57,7 +57,7 @@ PARTS = {"factor": 1.0, "entry": 2.0, "helper": 3.0, "constant": 4.0}
 
 
 def parts_of(function):
-    return b"".join(compiler._code_parts(function, set()))
+    return b"".join(map(compiler._bytes_of, compiler._reached(function, set())))
 
 
 def parts_with(**changes):
@@ -69,7 +69,8 @@ def parts_with(**changes):
 def test_the_same_source_gives_the_same_file_in_every_process():
     code = LOSS.format(**PARTS) + (
         "import hashlib; from gbmrank.kernels.jit import compiler; "
-        "print(hashlib.sha256(b''.join(compiler._code_parts(phi, set()))).hexdigest())"
+        "parts = map(compiler._bytes_of, compiler._reached(phi, set())); "
+        "print(hashlib.sha256(b''.join(parts)).hexdigest())"
     )
     here = hashlib.sha256(parts_with()).hexdigest()
     assert run_python(code, PYTHONHASHSEED="1") == here
@@ -307,18 +308,18 @@ def test_the_folder_is_the_user_s_alone_whatever_the_umask(template, mask):
 
 def test_a_long_compilation_is_reported_once(caplog, capsys, monkeypatch):
     caplog.set_level("INFO", "gbmrank")
-    monkeypatch.setattr(notice, "_pending", [])
+    monkeypatch.setattr(cache, "_pending", [])
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    notice.compiled("one", 0.3)
+    cache.report("one", 0.3)
     assert not caplog.records
-    notice.compiled("two", 0.4)
-    notice.compiled("three", 0.4)
+    cache.report("two", 0.4)
+    cache.report("three", 0.4)
     (record,) = caplog.records
     folder = str(cache.cache_folder())
     assert all(fact in record.message for fact in ("one, two", "0.7 s", folder, "gbmrank warm"))
     assert capsys.readouterr().err == f"{record.message}\n"
     monkeypatch.setenv("GBMRANK_QUIET", "1")
-    notice.compiled("four", 0.4)
+    cache.report("four", 0.4)
     assert len(caplog.records) == 2
     assert capsys.readouterr().err == ""
 

@@ -88,6 +88,15 @@ def test_the_link_and_increasing_maps():
         assert gbmrank.metric(f"{name}(link=sigmoid)").score(y, 3.0 * odds) > plain
 
 
+@pytest.mark.parametrize("name", ["log_loss", "brier", "ece"])
+def test_an_interval_draws_some_row_with_a_weight(name):
+    y, p, weight = [1, 0, 1, 0], [0.9, 0.2, 0.6, 0.4], [1.0, 0.0, 0.0, 0.0]
+    metric = gbmrank.metric(name)
+    value = metric.score(y, p, qid=[0, 1, 2, 3], weight=weight)
+    found = metric.interval(y, p, qid=[0, 1, 2, 3], weight=weight)
+    assert found == pytest.approx((value, value), rel=1e-9)
+
+
 def test_intervals_cover_and_shrink():
     y, p, qid = draws()
     metric = gbmrank.metric("brier")

@@ -50,14 +50,11 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
         },
     },
     "gbmrank/metrics/precision.py": {
-        "ERR.bind": {
-            "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
+        "_AbstractOfItems.swap_terms": {
+            "ones = np.ones(int(data.groups.sizes.max(initial=1)))": {"2": _NO_MORE_ROWS},
         },
         "_above_zero": {
             "return np.where(counts > 0, counts, np.nan)": {"counts >= 0": _UNDEFINED},
-        },
-        "_items": {
-            "longest = int(data.groups.sizes.max(initial=1))": {"2": _NO_MORE_ROWS},
         },
     },
     "gbmrank/metrics/disagreement.py": {
@@ -101,8 +98,8 @@ _REASONS: dict[str, dict[str, dict[str, dict[str, str]]]] = {
                 "1.0": _NO_FACTOR
             },
         },
-        "_BoundShifts.__init__": {
-            "self.utilities = np.nan_to_num(utilities, nan=0.0)": {"1.0": _NO_FACTOR},
+        "QueryRMSE.bind": {
+            "utilities = np.nan_to_num(utilities, nan=0.0)": {"1.0": _NO_FACTOR},
         },
     },
     "gbmrank/objectives/calibrated.py": {

@@ -142,6 +142,22 @@ def test_what_is_no_divergence_gets_no_verdict(function):
     assert theory.calibration(_made(Other()), "dcg").status == "unknown"
 
 
+def test_a_generator_cannot_write_to_the_scores_of_its_caller():
+    def shifts(s, v):
+        s -= s.max()
+        return (s**2).sum(), 2.0 * s
+
+    @dataclass(frozen=True, slots=True)
+    class Shifting(AbstractGenerator):
+        name: ClassVar[str] = "shifting"
+        of_query = staticmethod(shifts)
+
+    scores = np.array([3.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="read-only"):
+        gbmrank.objective("bregman", loss=Shifting(), target="dcg").gradients([2, 0, 1], scores)
+    assert scores.tolist() == [3.0, 1.0, 2.0]
+
+
 def test_a_generator_that_fails_is_named():
     def fails(s, v):
         raise RuntimeError("no memory")

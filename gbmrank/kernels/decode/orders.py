@@ -294,18 +294,17 @@ def _decoder_shares(
 
 def _decode(flat: FloatArray, sizes: IntArray, surrogate: str, decoder: str) -> IntArray:
     """Return the items of each query from 0, best first."""
-    longest = int(sizes.max(initial=0))
-    pairs = _pair_values(flat, sizes)
-    out = np.empty(int(sizes.sum()), np.int64)
-    task, cost = _task(surrogate, decoder, pairs, out)
-    threads.run_spans(task, threads.cut_into_spans(cost(sizes.astype(np.float64)) + 100.0, longest))
-    return out
-
-
-def _pair_values(flat: FloatArray, sizes: IntArray) -> PairValues:
+    if decoder == "diagonal":
+        kept = [np.argsort(-u.diagonal(), kind="stable") for u in query_matrices(flat, sizes)]
+        return np.concatenate(kept)
     rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes * sizes)]).astype(np.int64)
-    return PairValues(rows, offsets, flat if flat.flags.writeable else flat.copy())
+    pairs = PairValues(rows, offsets, flat if flat.flags.writeable else flat.copy())
+    out = np.empty(int(sizes.sum()), np.int64)
+    task, cost = _task(surrogate, decoder, pairs, out)
+    costs = cost(sizes.astype(np.float64)) + 100.0
+    threads.run_spans(task, threads.cut_into_spans(costs, int(sizes.max(initial=0))))
+    return out
 
 
 def _task(
@@ -320,17 +319,8 @@ def _task(
         graph = compiler.load("decode.search").graph_orders
         by_degree = decoder == "graph_degree"
         return lambda span: graph(pairs, by_degree, span, out), lambda n: 50.0 * n * n
-    if decoder == "greedy":
-        greedy = compiler.load("decode.search").greedy_orders
-        return lambda span: greedy(pairs, True, span, out), lambda n: 200.0 * n * n
-    return lambda span: _sort_diagonals(pairs, span, out), lambda n: 1000.0 + 50.0 * n
-
-
-def _sort_diagonals(pairs: PairValues, span: Span, out: IntArray) -> None:
-    for q in range(span.first, span.last):
-        begin, end = pairs.rows[q : q + 2].tolist()
-        u = pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]]
-        out[begin:end] = np.argsort(-u[:: end - begin + 1], kind="stable")
+    greedy = compiler.load("decode.search").greedy_orders
+    return lambda span: greedy(pairs, span, out), lambda n: 200.0 * n * n
 
 
 def _one(values: ArrayLike, decoder: str, surrogate: str) -> IntArray:

@@ -19,11 +19,19 @@ u[i, j], j in S``, the weight of its preferences over items ranked above it.
 import numpy as np
 import numpy.typing as npt
 
-from gbmrank.kernels.jit.decorators import entry, separate
+from gbmrank.kernels.jit.decorators import entry, inner, separate
 from gbmrank.kernels.layout import PairValues, Span
 from gbmrank.types import FloatArray, IntArray
 
 _MOST_PASSES = 100
+
+
+@inner
+def _query(pairs: PairValues, q: int, out: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the matrix of a query, and its part of the output."""
+    begin, end = pairs.rows[q], pairs.rows[q + 1]
+    n = end - begin
+    return pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]].reshape(n, n), out[begin:end]
 
 
 @separate
@@ -101,10 +109,8 @@ def _graph_order(u: FloatArray, by_degree: bool, order: IntArray) -> None:
 def graph_orders(pairs: PairValues, by_degree: bool, span: Span, out: IntArray) -> None:
     """Write the items of every query of a span, best first, by Algorithm 1."""
     for q in range(span.first, span.last):
-        begin, end = pairs.rows[q], pairs.rows[q + 1]
-        n = end - begin
-        u = pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]].reshape(n, n)
-        _graph_order(u, by_degree, out[begin:end])
+        u, order = _query(pairs, q, out)
+        _graph_order(u, by_degree, order)
 
 
 @separate
@@ -198,15 +204,12 @@ def _move_items(u: FloatArray, order: IntArray) -> None:
 
 
 @entry
-def greedy_orders(pairs: PairValues, moves: bool, span: Span, out: IntArray) -> None:
-    """Write the items of every query of a span, best first, by gain and optionally by moves."""
+def greedy_orders(pairs: PairValues, span: Span, out: IntArray) -> None:
+    """Write the items of every query of a span, best first, by gain and then by moves."""
     for q in range(span.first, span.last):
-        begin, end = pairs.rows[q], pairs.rows[q + 1]
-        n = end - begin
-        u = pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]].reshape(n, n)
-        _greedy_order(u, out[begin:end])
-        if moves:
-            _move_items(u, out[begin:end])
+        u, order = _query(pairs, q, out)
+        _greedy_order(u, order)
+        _move_items(u, order)
 
 
 @separate
@@ -249,7 +252,5 @@ def _exact_order(u: FloatArray, precision: bool, order: IntArray) -> None:
 def exact_orders(pairs: PairValues, precision: bool, span: Span, out: IntArray) -> None:
     """Write the items of every query of a span, best first."""
     for q in range(span.first, span.last):
-        begin, end = pairs.rows[q], pairs.rows[q + 1]
-        n = end - begin
-        u = pairs.values[pairs.offsets[q] : pairs.offsets[q + 1]].reshape(n, n)
-        _exact_order(u, precision, out[begin:end])
+        u, order = _query(pairs, q, out)
+        _exact_order(u, precision, order)

@@ -3,22 +3,22 @@
 The files are in the folder named by ``GBMRANK_CACHE_DIR``, else in the user's cache folder; below
 it, in a folder of this version that only the user can write to. Compiled code is executed, so a
 file is only used if this user (or root) owns it, nobody else may write to it, and its digest
-matches its name and content. Files are written atomically, by renaming, so any number of processes
-may start at once.
-
-A problem with the cache is never an error. Without a folder, on a full disk or with a damaged file,
-kernels are compiled and kept in memory, with one warning.
+matches its name and content. Files are renamed when they are whole, so any number of processes may
+start at once. A problem with the cache is never an error: kernels are then compiled and kept in
+memory, with one warning.
 """
 
 import contextlib
 import functools
 import hashlib
+import logging
 import os
 import pickle
 import shutil
 import stat
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,9 @@ FILLED = "gbmrank.kernels._filled."
 
 _STALE_AFTER_DAYS = 30
 _DIGEST_BYTES = 32
+_LONG = 0.5  # seconds
+_lock = threading.Lock()
+_pending: list[tuple[str, float]] = []
 _warned = False
 
 
@@ -56,11 +59,9 @@ class KernelCache(NullCache):  # type: ignore[misc]
         """Return a compiled kernel for a signature, or None."""
         name = self._file_name(sig, target_context.codegen())
         try:
-            content = _read(name)
-            if content is None:
-                return None
-            rtsys.initialize(target_context)  # all that ready code needs; refreshing takes longer
-            return CompileResult._rebuild(target_context, *pickle.loads(content))  # noqa: S301
+            if content := _read(name):
+                rtsys.initialize(target_context)  # all that ready code needs; a refresh is slow
+                return CompileResult._rebuild(target_context, *pickle.loads(content))  # noqa: S301
         except Exception as error:  # an unexpected file may cause any exception
             _warn_once(f"{name} cannot be used ({error})")
         return None
@@ -90,8 +91,10 @@ def attach(kernel: Any, name: str) -> None:
 
 def cache_folder() -> Path | None:
     """Return the folder of the kernels of this version, created when missing, or None."""
-    base = _base_folder()
-    if base is None:
+    given, base = os.environ.get("GBMRANK_CACHE_DIR"), None
+    with contextlib.suppress(RuntimeError):  # a user without a home; older versions return ~
+        base = Path(given) if given else platformdirs.user_cache_path()
+    if base is None or not (given or base.is_absolute()):
         _warn_once("there is no home folder")
         return None
     folder = base / "gbmrank" / f"kernels-{sources_digest()}"
@@ -115,31 +118,20 @@ def holds(name: str) -> bool:
     return folder is not None and next(folder.glob(f"{name}.*"), None) is not None
 
 
-def _base_folder() -> Path | None:
-    if given := os.environ.get("GBMRANK_CACHE_DIR"):
-        return Path(given)
-    with contextlib.suppress(RuntimeError):  # a user without a home; older versions return ~
-        base = platformdirs.user_cache_path()
-        return base if base.is_absolute() else None
-    return None
-
-
 def _check_ours(status: os.stat_result, is_kind: Any) -> None:
     """Raise PermissionError if another user could have written a file, or can."""
     if not is_kind(status.st_mode):
         raise PermissionError("it is not a plain file or folder")
-    if not hasattr(os, "geteuid"):  # Windows: folders of a user have their own access lists
-        return
-    if status.st_uid not in (os.geteuid(), 0):
-        raise PermissionError(f"it belongs to user {status.st_uid}")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError("other users may write to it")
+    if hasattr(os, "geteuid"):  # on Windows folders of a user have their own access lists
+        if status.st_uid not in (os.geteuid(), 0):
+            raise PermissionError(f"it belongs to user {status.st_uid}")
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError("other users may write to it")
 
 
 def _read(name: str) -> bytes | None:
     """Return the content of a file after checking it, or None if it does not exist."""
-    folder = cache_folder()
-    if folder is None:
+    if (folder := cache_folder()) is None:
         return None
     try:
         with (folder / name).open("rb") as file:
@@ -154,8 +146,7 @@ def _read(name: str) -> bytes | None:
 
 
 def _write(name: str, content: bytes) -> None:
-    folder = cache_folder()
-    if folder is None:
+    if (folder := cache_folder()) is None:
         return
     _remove_stale(folder)
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")  # for its owner alone
@@ -193,6 +184,31 @@ def _warn_once(reason: str) -> None:
             "Remove the file, or set GBMRANK_CACHE_DIR to a folder of your own",
             GbmrankWarning,
         )
+
+
+def report(kernel: str, seconds: float) -> None:
+    """Log that kernels were compiled, several in one line after half a second.
+
+    The level is INFO. In a terminal or a notebook it is printed on standard error, too, unless
+    ``GBMRANK_QUIET`` is set.
+    """
+    with _lock:
+        _pending.append((kernel, seconds))
+        total = sum(taken for _, taken in _pending)
+        if total < _LONG:
+            return
+        names = ", ".join(name for name, _ in _pending)
+        _pending.clear()
+    folder = cache_folder()
+    kept = "in memory only" if folder is None else f"in {folder}"
+    line = (
+        f"gbmrank compiled {names} in {total:.1f} s and keeps the code {kept}; "
+        "'gbmrank warm' does this ahead of time, GBMRANK_QUIET=1 hides this line"
+    )
+    logging.getLogger("gbmrank").info(line)
+    watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+    if watched and os.environ.get("GBMRANK_QUIET", "") in ("", "0"):
+        print(line, file=sys.stderr)
 
 
 @functools.cache

@@ -61,18 +61,6 @@ def load(template: str, **slots: Scalar) -> ModuleType:
         return _loaded[key]
 
 
-@contextlib.contextmanager
-def without_collector() -> Iterator[None]:
-    """Switch off the garbage collector, which would repeatedly scan the compiler's objects."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
-
-
 def template_path(template: str) -> Path:
     """Return the source file of a template."""
     return SOURCES.joinpath(*template.split(".")).with_suffix(".py")
@@ -87,15 +75,11 @@ def check_compiles(function: FunctionType) -> None:
     arguments = list(inspect.signature(function).parameters.values())
     if not arguments or any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in arguments):
         return  # as many arguments as its caller has: nothing to try it with
-    names = [one.name for one in arguments]
-    column = numba.float64[::1]
-    fixed = numba.types.Array(numba.float64, 1, "C", readonly=True)
-    kinds = [
-        (fixed if name == "labels" else column)
-        if names[0] == "labels" and name in _COLUMNS
-        else numba.float64
-        for name in names
-    ]
+    kinds = [numba.float64] * len(arguments)
+    if arguments[0].name == "labels":  # a function of a query
+        fixed = numba.types.Array(numba.float64, 1, "C", readonly=True)
+        columns = dict.fromkeys(_COLUMNS, numba.float64[::1]) | {"labels": fixed}
+        kinds = [columns.get(one.name, numba.float64) for one in arguments]
     try:
         numba.njit(**STRICT)(function).compile(tuple(kinds))
     except Exception as error:
@@ -150,72 +134,56 @@ def _explained(function: FunctionType, error: Exception) -> str:
     file, line = _place(function, error)
     source = linecache.getline(file, line).strip()
     shown = f"\n    {source}" if source else ""
+    # The first informative line of the compiler's message.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    rest = [line for line in lines if not line.startswith("Failed in nopython mode")]
+    plain = [line for line in rest if line.startswith(_TELLING)]
+    reason = _RAISED.sub("", (plain or rest or [type(error).__name__])[0])[:300]
     return (
-        f"{_named(function)} cannot be compiled: {_reason(error)}\n  {file}:{line}{shown}\n"
+        f"{_named(function)} cannot be compiled: {reason}\n  {file}:{line}{shown}\n"
         "write it with numbers, the math module and gbmrank.numerics; or set "
         "GBMRANK_SLOW_PLUGINS=1 to run it in plain Python, hundreds of times slower"
     )
 
 
-def _reason(error: Exception) -> str:
-    """Return the first informative line of the compiler's message."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    rest = [line for line in lines if not line.startswith("Failed in nopython mode")]
-    plain = [line for line in rest if line.startswith(_TELLING)]
-    return _RAISED.sub("", (plain or rest or [type(error).__name__])[0])[:300]
-
-
 def _place(function: FunctionType, error: Exception) -> tuple[str, int]:
     """Return the file and line where compilation failed: in the function or in a callee."""
-    own = function.__code__.co_filename
-    named = [
-        (match["file"], int(match["line"]))
-        for pattern in (_PLACE, _RAISED)
-        for match in pattern.finditer(str(error))
-        if "numba" not in match["file"]
-    ]
-    loc = getattr(error, "loc", None)
-    if named:
-        file, line = named[0]
-        # The compiler prints paths relative to the working directory.
-        same = os.path.basename(file) == os.path.basename(own)
-        return (own if same else file), line
-    if loc is not None and getattr(loc, "line", None):
-        return own, int(loc.line)
-    return own, function.__code__.co_firstlineno
+    own, text = function.__code__.co_filename, str(error)
+    for match in [*_PLACE.finditer(text), *_RAISED.finditer(text)]:
+        file = match["file"]
+        if "numba" not in file:
+            # The compiler prints paths relative to the working directory.
+            same = os.path.basename(file) == os.path.basename(own)
+            return (own if same else file), int(match["line"])
+    line = getattr(getattr(error, "loc", None), "line", None)
+    return own, int(line or function.__code__.co_firstlineno)
 
 
 def _import_filled(template: str, slots: dict[str, Scalar]) -> ModuleType:
-    with without_collector():  # a third of the time of the compiler's own import
-        from gbmrank.kernels.jit import (
-            cache,
-            decorators,  # registers the compiled numerics, too
-        )
-
-    digest = hashlib.sha256()
-    modules: set[str] = set()
-    for name in sorted(slots):
-        digest.update(name.encode())
-        for part in _code_parts(slots[name], set()):
-            digest.update(part)
-        # Compiled code imports the modules of all functions inside when it is read.
-        own = _modules_of(slots[name], set())
-        digest.update(repr(sorted(own)).encode())
-        modules |= own
+    collects = gc.isenabled()
+    gc.disable()  # it takes a third of the time of the compiler's own import
+    try:
+        from gbmrank.kernels.jit import cache, decorators  # registers the compiled numerics, too
+    finally:
+        if collects:
+            gc.enable()
+    reached = {name: list(_reached(slots[name], set())) for name in sorted(slots)}
+    functions = [getattr(one, "py_func", one) for parts in reached.values() for one in parts]
+    # Compiled code imports the modules of all functions inside when it is read.
+    modules = sorted({str(f.__module__) for f in functions if isinstance(f, FunctionType)})
+    parts = [name.encode() + b"".join(map(_bytes_of, found)) for name, found in reached.items()]
+    digest = hashlib.sha256(b"".join(parts) + repr(modules).encode())
     name = f"{template.replace('.', '_')}_{digest.hexdigest()[:16]}"
     lasting = all(module in sys.modules for module in modules)  # else code from exec()
     if not (lasting and cache.holds(name)) and not _compiles(slots):
         return _import_plain(template, name, slots)
     module = ModuleType(f"{cache.FILLED if lasting else _PASSING}{name}")
     source = template_path(template).read_text(encoding="utf-8")
-    fast = "fast_entry" in source
     for slot, function in slots.items():
         _register_callees(function)
-        setattr(
-            module,
-            slot,
-            decorators.slot(function, fast) if isinstance(function, FunctionType) else function,
-        )
+        plain = isinstance(function, FunctionType)
+        filled = decorators.slot(function, "fast_entry" in source) if plain else function
+        setattr(module, slot, filled)
     return _run(module, template, source)
 
 
@@ -254,35 +222,35 @@ def _import_plain(template: str, name: str, slots: dict[str, Scalar]) -> ModuleT
         raise ImportError(f"{path} imports no decorators, so it has no plain form")
     module = ModuleType(f"{_PLAIN}{name}")
     vars(module).update(slots)
-    vars(module).update(dict.fromkeys(imported[1].split(", "), _undecorated))
+    vars(module).update(dict.fromkeys(imported[1].split(", "), lambda function: function))
     # The empty line keeps the numbers of lines in messages.
     return _run(module, template, _DECORATORS.sub("", source))
 
 
-def _undecorated(function: Scalar) -> Scalar:
-    """Replace the decorators if kernels stay plain Python."""
-    return function
-
-
 def _register_callees(function: Any) -> None:
     """Let compiled code call the plain Python functions that a slot's function uses."""
-    from gbmrank.kernels.jit.decorators import callee as register_callee
+    from gbmrank.kernels.jit import decorators
 
-    for callee in _used_by(function):
+    for callee in list(_reached(function, set()))[1:]:
         plain = isinstance(callee, FunctionType) and callee.__module__ != numerics.__name__
         if plain and callee not in _registered:
             _registered.add(callee)
-            register_callee(callee)
-            _register_callees(callee)
+            decorators.callee(callee)
 
 
-def _used_by(function: Any) -> Iterator[Any]:
-    """Yield the values of the globals and closure cells that a Python function refers to."""
-    if isinstance(function, FunctionType):
-        for cell in function.__closure__ or ():
-            yield cell.cell_contents
-        for name in _names_in(function.__code__):
-            yield function.__globals__.get(name)
+def _reached(value: Any, seen: set[Any]) -> Iterator[Any]:
+    """Yield a value and, if it is a function, everything that its machine code depends on."""
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType):
+        yield value
+    elif function not in seen:
+        seen.add(function)
+        yield value
+        names = list(_names_in(function.__code__))
+        inside = [cell.cell_contents for cell in function.__closure__ or ()]
+        for used in inside + [function.__globals__.get(name) for name in names]:
+            for part in _constants_of(used, names) if isinstance(used, ModuleType) else (used,):
+                yield from _reached(part, seen)
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
@@ -293,54 +261,26 @@ def _names_in(code: CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def _modules_of(value: Any, seen: set[int]) -> set[str]:
-    """Return the names of the modules that a function and its callees are from."""
-    function = getattr(value, "py_func", value)
-    if not isinstance(function, FunctionType) or id(function) in seen:
-        return set()
-    seen.add(id(function))
-    inside = (_modules_of(used, seen) for used in _used_by(function))
-    return {str(function.__module__)}.union(*inside)
-
-
-def _code_parts(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """Yield everything that the machine code of a function depends on: code, constants, callees."""
-    function = getattr(value, "py_func", value)
-    if isinstance(value, np.ndarray):
-        yield repr((value.dtype.str, value.shape)).encode() + value.tobytes()
-        return
-    if not isinstance(function, FunctionType):
-        yield re.sub(r" at 0x[0-9a-f]+", "", repr(value)).encode()
-        return
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    yield from _code_object_parts(function.__code__)
-    yield repr(function.__defaults__).encode()
-    names = list(_names_in(function.__code__))
-    yield repr((function.__kwdefaults__, names)).encode()
-    for used in _used_by(function):
-        if isinstance(used, ModuleType):
-            for constant in _constants_of(used, names):
-                yield from _code_parts(constant, seen)
-        else:
-            yield from _code_parts(used, seen)
-
-
 def _constants_of(module: ModuleType, names: list[str]) -> Iterator[Any]:
     """Yield the values of ``module.name`` that the compiler treats as constants."""
-    for name in names:
-        value = vars(module).get(name)
+    for value in (vars(module).get(name) for name in names):
         if isinstance(value, int | float | complex | tuple | np.ndarray) or hasattr(
             value, "py_func"
         ):
             yield value
 
 
-def _code_object_parts(code: CodeType) -> Iterator[bytes]:
-    yield code.co_code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _code_object_parts(constant)
-        else:
-            yield repr(constant).encode()
+def _bytes_of(value: Any) -> bytes:
+    """Return what tells a function from others by its own code, or a constant by its value."""
+    function = getattr(value, "py_func", value)
+    if isinstance(value, np.ndarray):
+        return repr((value.dtype.str, value.shape)).encode() + value.tobytes()
+    if not isinstance(function, FunctionType):
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(value)).encode()
+    defaults, names = (function.__defaults__, function.__kwdefaults__), _names_in(function.__code__)
+    return repr((_instructions(function.__code__), defaults, list(names))).encode()
+
+
+def _instructions(code: CodeType) -> tuple[Any, ...]:
+    inside = code.co_consts
+    return code.co_code, *(_instructions(c) if isinstance(c, CodeType) else c for c in inside)

@@ -1,12 +1,10 @@
 """The compiler's settings for kernels, and the functions of :mod:`gbmrank.numerics` inside them.
 
-``entry`` marks functions that Python calls: compiled code is cached on disk, and the interpreter
-lock is released. ``inner`` and ``separate`` mark functions that kernels call. All may fuse
-multiply-adds, and never assume that values are finite.
-
-``fast_entry`` may reorder sums, too. A vectorised loop and its scalar twin then differ in their
-last bits, so nothing may choose between them at run time. The compiler lets the distance of two
-arrays decide where indices may be negative. Therefore all arrays of such a kernel come through
+``entry`` marks functions that Python calls, without the interpreter lock; ``inner`` and
+``separate`` those that kernels call. All may fuse multiply-adds, and never assume that values are
+finite. ``fast_entry`` may reorder sums, too. A vectorised loop and its scalar twin then differ in
+their last bits, so nothing may choose between them at run time, as the compiler does by the
+distance of two arrays if indices may be negative: the arrays of such a kernel come through
 :func:`columns`.
 
 Compiled loops use versions of the numerics without branches and library calls, so that loops can
@@ -23,6 +21,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Callable
+from functools import partialmethod
 from typing import Any, TypeVar
 
 import numba
@@ -31,7 +30,7 @@ from numba import types
 from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
 
 from gbmrank import numerics
-from gbmrank.kernels.jit import cache, notice
+from gbmrank.kernels.jit import cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Division by zero must follow IEEE rules: a check would keep loops from being vectorised.
@@ -53,6 +52,11 @@ _LOG2_E = 1.4426950408889634
 _LOG_2_HIGH = 0.693147180369123816490
 _LOG_2_LOW = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer in the low bits
+_OF_EXP = (  # (exp(r) - 1 - r) / r^2, highest power first
+    *(2.51003767988125e-08, 2.762007713646922e-07, 2.7557268478279004e-06, 2.480152131972762e-05),
+    *(0.00019841269863041851, 0.0013888888917198419, 0.008333333333330065, 0.04166666666662416),
+    *(0.16666666666666669, 0.5000000000000001),
+)
 _PIPELINE: dict[str, Any] = {}
 
 with contextlib.suppress(Exception):  # done at the first call, which a broken plugin would end
@@ -68,7 +72,6 @@ with contextlib.suppress(ImportError):
         """Numba's passes without the idle ones; where these fail, all."""
 
         def define_pipelines(self) -> list[Any]:
-            """Return both pipelines."""
             default = DefaultPassBuilder.define_nopython_pipeline(self.state)
             short = PassManager("kernels")
             for kind, purpose in default.passes:
@@ -77,8 +80,7 @@ with contextlib.suppress(ImportError):
             short.finalize()
             return [short, default]
 
-        def compile_extra(self, function: Any) -> Any:
-            """Compile a function, and forget why the short pipeline failed."""
+        def compile_extra(self, function: Any) -> Any:  # forgets why the short pipeline failed
             return super().compile_extra(function)._replace(typing_error=None)
 
     _PIPELINE["pipeline_class"] = _Pipeline
@@ -103,7 +105,7 @@ with contextlib.suppress(ImportError):
                 gc.enable()
             kernel = event.data["dispatcher"].py_func
             if not self._begun and kernel.__module__.startswith(cache.FILLED):
-                notice.compiled(kernel.__name__, time.perf_counter() - begin)
+                cache.report(kernel.__name__, time.perf_counter() - begin)
 
     event.register("numba:compile", _Compilation())
 
@@ -111,9 +113,8 @@ with contextlib.suppress(ImportError):
 def _kernel(function: F, options: dict[str, Any]) -> F:
     compiled: Any = numba.njit(no_cfunc_wrapper=True, **_PIPELINE, **options)(function)
     if function.__module__.startswith(cache.FILLED):
-        cache.attach(
-            compiled, f"{function.__module__.removeprefix(cache.FILLED)}.{function.__name__}"
-        )
+        name = f"{function.__module__.removeprefix(cache.FILLED)}.{function.__name__}"
+        cache.attach(compiled, name)
     return compiled
 
 
@@ -188,27 +189,18 @@ class _Number:
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder, self.value = builder, value
 
-    def _with(self, operation: str, other: "_Number | float") -> "_Number":
+    def _with(self, other: "_Number | float", operation: str) -> "_Number":
         # Explicit flags keep an instruction from inheriting those of the surrounding kernel.
-        value = getattr(self.builder, operation)(
-            self.value, self._value_of(other), flags=["contract"]
-        )
-        return _Number(self.builder, value)
+        write, value = getattr(self.builder, operation), self._value_of(other)
+        return _Number(self.builder, write(self.value, value, flags=["contract"]))
 
     def _value_of(self, other: "_Number | float") -> Any:
         return other.value if isinstance(other, _Number) else ir.Constant(ir.DoubleType(), other)
 
-    def __add__(self, other: "_Number | float") -> "_Number":
-        return self._with("fadd", other)
-
-    def __sub__(self, other: "_Number | float") -> "_Number":
-        return self._with("fsub", other)
-
-    def __mul__(self, other: "_Number | float") -> "_Number":
-        return self._with("fmul", other)
-
-    def __truediv__(self, other: "_Number | float") -> "_Number":
-        return self._with("fdiv", other)
+    __add__ = partialmethod(_with, operation="fadd")
+    __sub__ = partialmethod(_with, operation="fsub")
+    __mul__ = partialmethod(_with, operation="fmul")
+    __truediv__ = partialmethod(_with, operation="fdiv")
 
     def __neg__(self) -> "_Number":
         return _Number(self.builder, self.builder.fneg(self.value))
@@ -243,18 +235,7 @@ def _exp(x: _Number) -> _Number:
     shifted = x * _LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (x - k * _LOG_2_HIGH) - k * _LOG_2_LOW
-    p = r.polynomial(
-        2.51003767988125e-08,
-        2.762007713646922e-07,
-        2.7557268478279004e-06,
-        2.480152131972762e-05,
-        0.00019841269863041851,
-        0.0013888888917198419,
-        0.008333333333330065,
-        0.04166666666662416,
-        0.16666666666666669,
-        0.5000000000000001,
-    )
+    p = r.polynomial(*_OF_EXP)
     return (p * r * r + r + 1.0).scaled_by_power(shifted)
 
 
@@ -274,9 +255,7 @@ def _softplus(x: _Number) -> _Number:
     return x.choose("<", 0.0, 0.0, x) + _log1p_unit(_exp(-abs(x)))
 
 
-def _write_inline(
-    function: Callable[[float], float], formula: Callable[[_Number], _Number]
-) -> None:
+def _write_inline(function: Callable[[float], float], formula: Callable[[_Number], Any]) -> None:
     """Inline the formula of a function of the numerics into kernels that call it."""
 
     @type_callable(function)  # type: ignore[untyped-decorator]
@@ -289,7 +268,5 @@ def _write_inline(
         return formula(_Number(builder, x)).value
 
 
-_write_inline(numerics.exp, _exp)
-_write_inline(numerics.log1p_unit, _log1p_unit)
-_write_inline(numerics.sigmoid, _sigmoid)
-_write_inline(numerics.softplus, _softplus)
+for _formula in (_exp, _log1p_unit, _sigmoid, _softplus):
+    _write_inline(getattr(numerics, _formula.__name__[1:]), _formula)

@@ -28,20 +28,16 @@ _limit: contextvars.ContextVar[int | None] = contextvars.ContextVar("gbmrank_thr
 
 
 class _State:
-    def __init__(self) -> None:
-        self.threads: int | None = None
-        self.executor: ThreadPoolExecutor | None = None
-        self.lock = threading.Lock()
+    threads: int | None = None
+    executor: ThreadPoolExecutor | None = None
+    lock = threading.Lock()
 
     def forget(self) -> None:
         """Drop the threads, which do not exist in a forked child."""
-        self.executor = None
-        self.lock = threading.Lock()
+        self.executor, self.lock = None, threading.Lock()
 
 
 _state = _State()
-
-
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_state.forget)
 

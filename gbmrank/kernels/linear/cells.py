@@ -34,6 +34,15 @@ class Runs(NamedTuple):
     sparse: npt.NDArray[np.uint8]
 
 
+class Cells(NamedTuple):
+    """Scores of items, each item's slot after those of its block, cell numbers of slots, width."""
+
+    scores: FloatArray
+    slots: npt.NDArray[np.int32]
+    numbers: IntArray
+    width: float
+
+
 @inner
 def _place(score: float, number: float, width: float, per_width: float) -> float:
     """Place of a score in its cell, from -1 to 1, without rounding errors of the cell's border."""
@@ -42,21 +51,14 @@ def _place(score: float, number: float, width: float, per_width: float) -> float
 
 @entry
 def spread(
-    runs: Runs,
-    span: Span,
-    width: float,
-    scores: FloatArray,
-    weights: tuple[FloatArray, FloatArray],
-    numbers: IntArray,
-    slots: npt.NDArray[np.int32],
-    moments: FloatArray,
+    runs: Runs, span: Span, at: Cells, weights: tuple[FloatArray, FloatArray], moments: FloatArray
 ) -> None:
     """Write the slot of every item, and add ``weight * T_m(place)`` to ``moments``, twice.
 
     ``moments`` has the shape (slots, 2, ORDER), flat: one row for each kind of weights.
     """
     items, first, begin, cells, sparse = columns(runs)
-    scores, numbers, slots = columns((scores, numbers, slots))
+    scores, slots, numbers, width = columns(at)
     one, other = columns(weights)
     per_width = 1.0 / width
     for r in range(span.first, span.last):
@@ -118,11 +120,8 @@ def interact(
 def read(
     runs: Runs,
     span: Span,
-    width: float,
-    scores: FloatArray,
+    at: Cells,
     weights: FloatArray,
-    numbers: IntArray,
-    slots: npt.NDArray[np.int32],
     powers: FloatArray,
     scales: FloatArray,
     rows: npt.NDArray[np.integer],
@@ -133,8 +132,8 @@ def read(
     ``powers``, shape (slots, ORDER, 4): slope and curvature as the better, then as the worse item.
     """
     items, first, begin, cells, _ = columns(runs)
-    scores, weights, numbers, slots = columns((scores, weights, numbers, slots))
-    scales, rows, grad, hess = columns((scales, rows, out.grad, out.hess))
+    scores, slots, numbers, width = columns(at)
+    weights, scales, rows, grad, hess = columns((weights, scales, rows, out.grad, out.hess))
     per_width = 1.0 / width
     for r in range(span.first, span.last):
         for i in range(items[r], items[r + 1] if cells[r] > 0 else items[r]):
@@ -147,19 +146,11 @@ def read(
 
 
 @entry
-def read_fields(
-    runs: Runs,
-    span: Span,
-    width: float,
-    scores: FloatArray,
-    numbers: IntArray,
-    slots: npt.NDArray[np.int32],
-    powers: FloatArray,
-    out: FloatArray,
-) -> None:
+def read_fields(runs: Runs, span: Span, at: Cells, powers: FloatArray, out: FloatArray) -> None:
     """Write the four fields of every item, shape (items, 4), flat."""
     items, first, begin, cells, _ = columns(runs)
-    scores, numbers, slots, out = columns((scores, numbers, slots, out))
+    scores, slots, numbers, width = columns(at)
+    (out,) = columns((out,))
     per_width = 1.0 / width
     for r in range(span.first, span.last):
         for i in range(items[r], items[r + 1] if cells[r] > 0 else items[r]):

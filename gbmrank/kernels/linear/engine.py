@@ -292,10 +292,10 @@ def _spread(work: _Work, weights: tuple[FloatArray, FloatArray]) -> tuple[FloatA
         numbers = np.concatenate([numbers, *extra])
     flat, split = moments.ravel(), runs._replace(begin=begins)
 
+    at = work.kernels.Cells(work.scores, work.slots, numbers, grid.width)
+
     def spread(span: Span) -> None:
-        work.kernels.spread(
-            split, span, grid.width, work.scores, weights, numbers, work.slots, flat
-        )
+        work.kernels.spread(split, span, at, weights, flat)
 
     together = (several & ~apart).any()  # moments that threads would share
     threads.run_spans(spread, [Span(0, len(of), 0)] if together else work.items.spans)
@@ -391,9 +391,10 @@ def _read(work: _Work, powers: FloatArray, scale: FloatArray, out: GradHess) -> 
     items, grid = work.items, work.grid
     scales, flat = scale[items.query_of_block[items.block_of_run]], powers.ravel()
 
+    at = work.kernels.Cells(work.scores, work.slots, grid.numbers, grid.width)
+
     def read(span: Span) -> None:
-        columns = work.scores, items.weights, grid.numbers, work.slots
-        work.kernels.read(runs, span, grid.width, *columns, flat, scales, items.rows, out)
+        work.kernels.read(runs, span, at, items.weights, flat, scales, items.rows, out)
 
     threads.run_spans(read, items.spans)
 
@@ -401,9 +402,9 @@ def _read(work: _Work, powers: FloatArray, scale: FloatArray, out: GradHess) -> 
 def _read_fields(work: _Work, powers: FloatArray, out: FloatArray) -> None:
     runs, _ = _runs(work)
     flat = powers.ravel()
+    at = work.kernels.Cells(work.scores, work.slots, work.grid.numbers, work.grid.width)
 
     def read(span: Span) -> None:
-        columns = work.scores, work.grid.numbers, work.slots
-        work.kernels.read_fields(runs, span, work.grid.width, *columns, flat, out)
+        work.kernels.read_fields(runs, span, at, flat, out)
 
     threads.run_spans(read, work.items.spans)

@@ -11,9 +11,8 @@ errors below 1e-5 of the largest gradient. A kernel is compiled for the one it i
 """
 
 from gbmrank.kernels.jit.decorators import columns, fast_entry
-from gbmrank.kernels.layout import Buffers, GradHess, ItemQueries, LevelQueries, Span
+from gbmrank.kernels.layout import GradHess, ItemQueries, LevelQueries, PairWork
 from gbmrank.numerics import exp
-from gbmrank.types import BoolArray, FloatArray
 
 DOUBLE_RANGE = 700.0
 SINGLE_RANGE = 80.0
@@ -21,16 +20,10 @@ SINGLE_RANGE = 80.0
 
 @fast_entry
 def dense_all(
-    queries: ItemQueries,
-    span: Span,
-    scores: FloatArray,
-    sigma: float,
-    widest: float,
-    served: BoolArray,
-    buffers: Buffers,
-    out: GradHess,
+    queries: ItemQueries, sigma: float, widest: float, work: PairWork, out: GradHess
 ) -> None:
     """Write scaled gradient and Hessian diagonal over all pairs, and mark the queries done."""
+    span, scores, served, buffers = work
     offsets, order, utilities, useful, scales = columns(queries)
     e, v, g, h = columns(buffers)
     grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
@@ -75,16 +68,10 @@ def dense_all(
 
 @fast_entry
 def dense_different(
-    queries: LevelQueries,
-    span: Span,
-    scores: FloatArray,
-    sigma: float,
-    widest: float,
-    served: BoolArray,
-    buffers: Buffers,
-    out: GradHess,
+    queries: LevelQueries, sigma: float, widest: float, work: PairWork, out: GradHess
 ) -> None:
     """Like :func:`dense_all`, over pairs of different level weighted by the better item."""
+    span, scores, served, buffers = work
     offsets, order, levels, weights, scales = columns(queries)
     e, w, g, h = columns(buffers)
     grad, hess, scores, served = columns((out.grad, out.hess, scores, served))

@@ -26,12 +26,12 @@ import numpy.typing as npt
 from gbmrank.kernels.jit.decorators import columns, entry, fast_entry, inner
 from gbmrank.kernels.layout import (
     LANES,
-    Buffers,
     EdgeQueries,
     Engines,
     GradHess,
     ItemQueries,
     LevelQueries,
+    PairWork,
     Params,
     PushParams,
     PushQueries,
@@ -45,19 +45,12 @@ if TYPE_CHECKING:
 
 
 @fast_entry
-def all_gradients(
-    queries: ItemQueries,
-    span: Span,
-    scores: FloatArray,
-    params: Params,
-    served: BoolArray,
-    buffers: Buffers,
-    out: GradHess,
-) -> None:
+def all_gradients(queries: ItemQueries, params: Params, work: PairWork, out: GradHess) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served.
 
     Every pair is visited once, in whole vectors: pairs past the end of a row count nothing.
     """
+    span, scores, served, buffers = work
     offsets, order, utilities, useful, scales = columns(queries)
     s, v, g, h = columns(buffers)
     grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
@@ -95,16 +88,9 @@ def all_gradients(
 
 
 @fast_entry
-def all_values(
-    queries: ItemQueries,
-    span: Span,
-    scores: FloatArray,
-    params: Params,
-    served: BoolArray,
-    buffers: Buffers,
-    out: FloatArray,
-) -> None:
+def all_values(queries: ItemQueries, params: Params, work: PairWork, out: FloatArray) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
+    span, scores, served, buffers = work
     offsets, order, utilities, useful, scales = columns(queries)
     s, scores, served, out = columns((buffers[0], scores, served, out))
     for q in range(span.first, span.last):
@@ -126,16 +112,9 @@ def all_values(
 
 
 @fast_entry
-def level_gradients(
-    queries: LevelQueries,
-    span: Span,
-    scores: FloatArray,
-    params: Params,
-    served: BoolArray,
-    buffers: Buffers,
-    out: GradHess,
-) -> None:
+def level_gradients(queries: LevelQueries, params: Params, work: PairWork, out: GradHess) -> None:
     """Like :func:`all_gradients`, over pairs of different level, weighted by the better item."""
+    span, scores, served, buffers = work
     offsets, order, levels, weights, scales = columns(queries)
     s, w, g, h = columns(buffers)
     grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
@@ -170,16 +149,9 @@ def level_gradients(
 
 
 @fast_entry
-def level_values(
-    queries: LevelQueries,
-    span: Span,
-    scores: FloatArray,
-    params: Params,
-    served: BoolArray,
-    buffers: Buffers,
-    out: FloatArray,
-) -> None:
+def level_values(queries: LevelQueries, params: Params, work: PairWork, out: FloatArray) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
+    span, scores, served, buffers = work
     offsets, order, levels, weights, scales = columns(queries)
     s, w, scores, served, out = columns((*buffers[:2], scores, served, out))
     for q in range(span.first, span.last):
@@ -222,21 +194,19 @@ def _keep(
 @entry
 def closed_all(
     queries: ItemQueries,
-    span: Span,
-    scores: FloatArray,
     params: Params,
     engines: Engines,
-    served: BoolArray,
+    work: PairWork,
     values: FloatArray,
     out: GradHess,
 ) -> None:
     """Sum the queries of a span in closed form and mark them done; empty ``out``: values only."""
-    buffers = np.empty((3, span.longest))
+    span, scores, served, (s_buffer, _, g_buffer, h_buffer) = work
     for q in range(span.first, span.last):
         begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
         if served[q] or n < engines.closed_from:
             continue
-        s, g, h = buffers[0, :n], buffers[1, :n], buffers[2, :n]
+        s, g, h = s_buffer[:n], g_buffer[:n], h_buffer[:n]
         for i in range(n):
             s[i], g[i], h[i] = scores[queries.order[begin + i]], 0.0, 0.0
         scale, value = queries.scale[q], 0.0
@@ -249,21 +219,20 @@ def closed_all(
 @entry
 def closed_different(
     queries: LevelQueries,
-    span: Span,
-    scores: FloatArray,
     params: Params,
     engines: Engines,
-    served: BoolArray,
+    work: PairWork,
     values: FloatArray,
     out: GradHess,
 ) -> None:
     """Like :func:`closed_all`, over pairs of different level."""
-    buffers, bounds = np.empty((3, span.longest)), np.empty((2, span.longest), np.int64)
+    span, scores, served, (s_buffer, _, g_buffer, h_buffer) = work
+    bounds = np.empty((2, span.longest), np.int64)
     for q in range(span.first, span.last):
         begin, n = queries.offsets[q], queries.offsets[q + 1] - queries.offsets[q]
         if served[q] or n < engines.closed_from:
             continue
-        s, g, h = buffers[0, :n], buffers[1, :n], buffers[2, :n]
+        s, g, h = s_buffer[:n], g_buffer[:n], h_buffer[:n]
         for i in range(n):
             s[i], g[i], h[i] = scores[queries.order[begin + i]], 0.0, 0.0
         level = read_levels(queries.levels[begin : begin + n], bounds[0], bounds[1])
@@ -289,16 +258,9 @@ def _sums_to_relevant(
 
 
 @fast_entry
-def push_gradients(
-    queries: PushQueries,
-    span: Span,
-    scores: FloatArray,
-    params: PushParams,
-    served: BoolArray,
-    buffers: Buffers,
-    out: GradHess,
-) -> None:
+def push_gradients(queries: PushQueries, params: PushParams, work: PairWork, out: GradHess) -> None:
     """Write scaled gradient and Hessian diagonal of every query of a span not yet served."""
+    span, scores, served, buffers = work
     offsets, order, relevant, scales = columns(queries)
     s, _, g, h = columns(buffers)
     grad, hess, scores, served = columns((out.grad, out.hess, scores, served))
@@ -329,16 +291,9 @@ def push_gradients(
 
 
 @fast_entry
-def push_values(
-    queries: PushQueries,
-    span: Span,
-    scores: FloatArray,
-    params: PushParams,
-    served: BoolArray,
-    buffers: Buffers,
-    out: FloatArray,
-) -> None:
+def push_values(queries: PushQueries, params: PushParams, work: PairWork, out: FloatArray) -> None:
     """Write the scaled loss of every query of a span not yet served, shape (n_queries,)."""
+    span, scores, served, buffers = work
     offsets, order, relevant, scales = columns(queries)
     s, scores, served, out = columns((buffers[0], scores, served, out))
     for q in range(span.first, span.last):

@@ -15,11 +15,11 @@ from gbmrank.kernels.jit.decorators import columns, fast_entry, inner
 from gbmrank.kernels.layout import (
     GradHess,
     Params,
-    Rankings,
     Span,
     SwapBuffers,
     SwapQueries,
     SwapRule,
+    SwapWork,
 )
 from gbmrank.kernels.pairs.dense import SINGLE_RANGE
 from gbmrank.numerics import exp
@@ -50,14 +50,9 @@ def _distance(
 
 
 @inner
-def _add_distances(
-    queries: SwapQueries,
-    rule: SwapRule,
-    place: tuple[int, int, int, int],
-    ranked: Rankings,
-    row: FloatArray,
-) -> None:
+def _add_distances(work: SwapWork, place: tuple[int, int, int, int]) -> None:
     """Mix the weights of a row with those of the distances of its ranks."""
+    queries, rule, ranked, (_, _, _, row, _, _, _) = work
     q, n, first, a = place
     upper = (a, a + 1)
     if rule.average:
@@ -71,15 +66,9 @@ def _add_distances(
 
 
 @inner
-def _weigh_row(
-    queries: SwapQueries,
-    rule: SwapRule,
-    place: tuple[int, int, int, int],
-    near: bool,
-    ranked: Rankings,
-    out: SwapBuffers,
-) -> None:
+def _weigh_row(work: SwapWork, place: tuple[int, int, int, int], near: bool) -> None:
     """Write the weights of the pairs of rank a and each rank below it."""
+    _, rule, ranked, out = work
     _, n, first, a = place
     head, share = ranked.head[first + a], ranked.share[first + a]
     for b in range(a + 1, n):
@@ -88,22 +77,16 @@ def _weigh_row(
         for b in range(a + 1, ranked.ends[first + a]):
             out.row[b] = ranked.within[first + a]
     if rule.mu > 0.0:
-        _add_distances(queries, rule, place, ranked, out.row)
+        _add_distances(work, place)
     if near:
         for b in range(a + 1, n):
             out.row[b] /= 0.01 + abs(out.s[a] - out.s[b])
 
 
 @inner
-def _weigh_next(
-    queries: SwapQueries,
-    rule: SwapRule,
-    place: tuple[int, int, int, int],
-    near: bool,
-    ranked: Rankings,
-    out: SwapBuffers,
-) -> None:
+def _weigh_next(work: SwapWork, place: tuple[int, int, int, int], near: bool) -> None:
     """Write the weight of the pair of rank a and the next."""
+    queries, rule, ranked, out = work
     q, _, first, a = place
     fall = ranked.head[first + a] - ranked.share[first + a] * ranked.tail[first + a + 1]
     weight = rule.rho * abs(fall)
@@ -113,8 +96,9 @@ def _weigh_next(
 
 
 @inner
-def _n_rows(queries: SwapQueries, rule: SwapRule, q: int, first: int, ranked: Rankings) -> int:
+def _n_rows(work: SwapWork, q: int, first: int) -> int:
     """Return how many ranks have pairs below them that count."""
+    queries, rule, ranked, _ = work
     last = queries.offsets[q + 1] - queries.offsets[q] - 1
     rows = rule.truncation if rule.truncation < last else last
     if rule.mu == 0.0 and queries.cuts[q] < rows:
@@ -127,14 +111,9 @@ def _n_rows(queries: SwapQueries, rule: SwapRule, q: int, first: int, ranked: Ra
 
 
 @inner
-def _read_ranking(
-    queries: SwapQueries,
-    scores: FloatArray,
-    place: tuple[int, int, int],
-    ranked: Rankings,
-    out: SwapBuffers,
-) -> bool:
+def _read_ranking(work: SwapWork, scores: FloatArray, place: tuple[int, int, int]) -> bool:
     """Write scores, values and weights by rank; return whether scores differ."""
+    queries, _, ranked, out = work
     begin, n, first = place
     differ = False
     for r in range(n):
@@ -149,8 +128,9 @@ def _read_ranking(
 
 
 @inner
-def _mass(rule: SwapRule, a: int, end: int, out: SwapBuffers) -> float:
+def _mass(work: SwapWork, a: int, end: int) -> float:
     """Return the sum of the weights of the pairs of rank a and those below it, for ``like``."""
+    _, rule, _, out = work
     total = 0.0
     for b in range(a + 1, end if rule.like else a + 1):
         total += abs(out.v[a] - out.v[b]) * out.row[b]
@@ -200,8 +180,9 @@ def _pull(a: int, end: int, params: Params, out: SwapBuffers) -> float:
 
 
 @inner
-def _add(place: tuple[int, int, int], ranked: Rankings, found: SwapBuffers, out: GradHess) -> None:
+def _add(work: SwapWork, place: tuple[int, int, int], out: GradHess) -> None:
     """Add the gradient and Hessian of a ranking to those of its rows."""
+    _, _, ranked, found = work
     begin, n, first = place
     for r in range(n):
         out.grad[begin + ranked.order[first + r]] += found.g[r]
@@ -218,18 +199,17 @@ def _multiply(begin: int, end: int, factor: float, sigma: float, out: GradHess) 
 
 @fast_entry
 def swap_gradients(
-    queries: SwapQueries,
-    rule: SwapRule,
+    work: SwapWork,
     span: Span,
     scores: FloatArray,
-    ranked: Rankings,
     params: Params,
     served: BoolArray,
-    buffers: SwapBuffers,
     out: GradHess,
 ) -> None:
     """Add scaled gradient and Hessian diagonal of every query not yet served to zeros."""
+    queries, rule, ranked, buffers = work
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
+    work = SwapWork(queries, rule, ranked, buffers)
     (scores, served), out = columns((scores, served)), columns(out)
     for q in range(span.first, span.last):
         if served[q]:
@@ -238,12 +218,12 @@ def swap_gradients(
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         n = end - begin
         for first in range(drawn, stop, n):
-            differ = _read_ranking(queries, scores, (begin, n, first), ranked, buffers)
-            for a in range(_n_rows(queries, rule, q, first, ranked)):
-                _weigh_row(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
+            differ = _read_ranking(work, scores, (begin, n, first))
+            for a in range(_n_rows(work, q, first)):
+                _weigh_row(work, (q, n, first, a), rule.norm and differ)
                 pulls += _pull(a, n, params, buffers)
-                mass += _mass(rule, a, n, buffers)
-            _add((begin, n, first), ranked, buffers, out)
+                mass += _mass(work, a, n)
+            _add(work, (begin, n, first), out)
         factor = _factor(queries, rule, q, (stop - drawn) // n, (pulls, mass))
         _multiply(begin, end, factor, 1.0, out)
 
@@ -273,22 +253,21 @@ def _pull_logistic(a: int, end: int, one: float, out: SwapBuffers) -> float:
 
 @fast_entry
 def logistic_gradients(
-    queries: SwapQueries,
-    rule: SwapRule,
+    work: SwapWork,
     span: Span,
     scores: FloatArray,
-    ranked: Rankings,
     sigma: float,
     served: BoolArray,
-    buffers: SwapBuffers,
     out: GradHess,
 ) -> None:
     """Like :func:`swap_gradients` for the logistic loss, as in :mod:`gbmrank.kernels.pairs.dense`.
 
     Marks the queries that it has done: those whose range of scores suits float32 buffers.
     """
-    one = buffers.e.dtype.type(1.0)
+    one = work.buffers.e.dtype.type(1.0)
+    queries, rule, ranked, buffers = work
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
+    work = SwapWork(queries, rule, ranked, buffers)
     (scores, served), out = columns((scores, served)), columns(out)
     for q in range(span.first, span.last):
         begin, end, pulls, mass = queries.offsets[q], queries.offsets[q + 1], 0.0, 0.0
@@ -300,31 +279,26 @@ def logistic_gradients(
             highest = scores[i] if scores[i] > highest else highest
         served[q] = sigma * (highest - lowest) < SINGLE_RANGE
         for first in range(drawn, stop if served[q] else drawn, n):
-            differ = _read_ranking(queries, scores, (begin, n, first), ranked, buffers)
+            differ = _read_ranking(work, scores, (begin, n, first))
             for r in range(n):
                 buffers.e[r] = exp(sigma * (buffers.s[r] - 0.5 * (lowest + highest)))
-            for a in range(_n_rows(queries, rule, q, first, ranked)):
-                _weigh_row(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
+            for a in range(_n_rows(work, q, first)):
+                _weigh_row(work, (q, n, first, a), rule.norm and differ)
                 pulls += _pull_logistic(a, n, one, buffers)
-                mass += _mass(rule, a, n, buffers)
-            _add((begin, n, first), ranked, buffers, out)
+                mass += _mass(work, a, n)
+            _add(work, (begin, n, first), out)
         factor = _factor(queries, rule, q, (stop - drawn) // n, (sigma * pulls, mass))
         _multiply(begin, end, factor, sigma, out)
 
 
 @fast_entry
 def neighbour_gradients(
-    queries: SwapQueries,
-    rule: SwapRule,
-    span: Span,
-    scores: FloatArray,
-    ranked: Rankings,
-    params: Params,
-    buffers: SwapBuffers,
-    out: GradHess,
+    work: SwapWork, span: Span, scores: FloatArray, params: Params, out: GradHess
 ) -> None:
     """Like :func:`swap_gradients`, from the pairs of each rank and the next."""
+    queries, rule, ranked, buffers = work
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
+    work = SwapWork(queries, rule, ranked, buffers)
     (scores,), out = columns((scores,)), columns(out)
     s, v, w, row, g, h, _ = buffers
     for q in range(span.first, span.last):
@@ -332,10 +306,10 @@ def neighbour_gradients(
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         n = end - begin
         for first in range(drawn, stop, n):
-            differ = _read_ranking(queries, scores, (begin, n, first), ranked, buffers)
-            rows = _n_rows(queries, rule, q, first, ranked)
+            differ = _read_ranking(work, scores, (begin, n, first))
+            rows = _n_rows(work, q, first)
             for a in range(rows):
-                _weigh_next(queries, rule, (q, n, first, a), rule.norm and differ, ranked, buffers)
+                _weigh_next(work, (q, n, first, a), rule.norm and differ)
             for a in range(rows):  # pairs do not share what they write, so these are vectors
                 gap = v[a] - v[a + 1]
                 sign = 1.0 if gap > 0.0 else -1.0
@@ -348,24 +322,23 @@ def neighbour_gradients(
             for a in range(rows, 0, -1):
                 g[a] -= g[a - 1]
                 h[a] += h[a - 1]
-            _add((begin, n, first), ranked, buffers, out)
+            _add(work, (begin, n, first), out)
         factor = _factor(queries, rule, q, (stop - drawn) // n, (pulls, mass))
         _multiply(begin, end, factor, 1.0, out)
 
 
 @fast_entry
 def swap_values(
-    queries: SwapQueries,
-    rule: SwapRule,
+    work: SwapWork,
     span: Span,
     scores: tuple[FloatArray, FloatArray],
-    ranked: Rankings,
     params: Params,
-    buffers: SwapBuffers,
     out: FloatArray,
 ) -> None:
     """Write the scaled loss of every query of a span, of scores with the weights at others."""
+    queries, rule, ranked, buffers = work
     queries, ranked, buffers = columns(queries), columns(ranked), columns(buffers)
+    work = SwapWork(queries, rule, ranked, buffers)
     at, v, w, row, s, _, _ = buffers
     moved, fixed, out = columns((*scores, out))
     for q in range(span.first, span.last):
@@ -373,17 +346,17 @@ def swap_values(
         drawn, stop = ranked.begins[q - span.first], ranked.begins[q - span.first + 1]
         total, pulls, mass = 0.0, 0.0, 0.0
         for first in range(drawn, stop, n):
-            differ = _read_ranking(queries, fixed, (begin, n, first), ranked, buffers)
+            differ = _read_ranking(work, fixed, (begin, n, first))
             for r in range(n):
                 s[r] = moved[begin + ranked.order[first + r]]
-            for a in range(_n_rows(queries, rule, q, first, ranked)):
+            for a in range(_n_rows(work, q, first)):
                 place, near = (q, n, first, a), rule.norm and differ
                 if rule.neighbours:
-                    _weigh_next(queries, rule, place, near, ranked, buffers)
+                    _weigh_next(work, place, near)
                 else:
-                    _weigh_row(queries, rule, place, near, ranked, buffers)
+                    _weigh_row(work, place, near)
                 end = a + 2 if rule.neighbours else n
-                mass += _mass(rule, a, end, buffers)
+                mass += _mass(work, a, end)
                 for b in range(a + 1, end):
                     gap = v[a] - v[b]
                     sign = 1.0 if gap > 0.0 else -1.0

@@ -153,14 +153,14 @@ def _mean_precisions(found: float, p: float, a: int, m: int, k: int) -> float:
 
 @entry
 def average_precision(
-    ranking: Ranking, items: Items, whole: bool, span: Span, out: FloatArray
+    whole: bool, ranking: Ranking, items: Items, span: Span, out: FloatArray
 ) -> None:
     """Write one value per query; ``whole`` takes each block as one step at its last rank."""
-    values, divisor, k = items
+    values, divisor, cuts = items
     offsets, order, tied = columns(ranking)
-    values, divisor, out = columns((values, divisor, out))
+    values, divisor, cuts, out = columns((values, divisor, cuts, out))
     for q in range(span.first, span.last):
-        begin, end = offsets[q], offsets[q + 1]
+        begin, end, k = offsets[q], offsets[q + 1], cuts[q]
         total, found = 0.0, 0.0
         start = begin
         while start < end and start - begin < k:
@@ -193,14 +193,14 @@ def _mean_reciprocal(p: float, a: int, m: int, k: int) -> float:
 def reciprocal_rank(ranking: Ranking, items: Items, span: Span, out: FloatArray) -> None:
     """Write one value per query: that of the first block with a relevant item."""
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        begin, end, k = ranking.offsets[q], ranking.offsets[q + 1], items.cuts[q]
         total = 0.0
         start = begin
-        while start < end and start - begin < items.k:
+        while start < end and start - begin < k:
             stop = block_end(ranking, start, end)
             p = block_sum(items.values, begin, ranking, start, stop)
             if p > 0.0:
-                total = _mean_reciprocal(p, start - begin, stop - start, items.k)
+                total = _mean_reciprocal(p, start - begin, stop - start, k)
                 break
             start = stop
         out[q] = total / items.divisor[q]
@@ -323,10 +323,10 @@ def cascade_per_query(ranking: Ranking, items: Items, span: Span, out: FloatArra
     """Write one value per query of a span."""
     buffer = np.empty(span.longest)
     for q in range(span.first, span.last):
-        begin, end = ranking.offsets[q], ranking.offsets[q + 1]
+        begin, end, k = ranking.offsets[q], ranking.offsets[q + 1], items.cuts[q]
         total, reading = 0.0, 1.0
         start = begin
-        while start < end and start - begin < items.k and reading > _NEGLIGIBLE:
+        while start < end and start - begin < k and reading > _NEGLIGIBLE:
             stop = block_end(ranking, start, end)
             some, on = 0.0, 1.0
             for i in range(start, stop):
@@ -337,7 +337,7 @@ def cascade_per_query(ranking: Ranking, items: Items, span: Span, out: FloatArra
             if stop == start + 1:
                 total += reading * some / (stop - begin)
             elif some > 0.0:
-                total += reading * _block(buffer[: stop - start], start - begin, items.k)
+                total += reading * _block(buffer[: stop - start], start - begin, k)
             reading *= on
             start = stop
         out[q] = total / items.divisor[q]

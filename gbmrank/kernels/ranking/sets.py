@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gbmrank.kernels.jit.decorators import entry, inner
-from gbmrank.kernels.layout import CutItems, Ranking, Span, TopicItems
+from gbmrank.kernels.layout import Items, Ranking, Span, TopicItems
 from gbmrank.kernels.ranking.sorting import block_end, block_sum
 from gbmrank.types import FloatArray, IntArray
 
 
 @entry
-def share_within(ranking: Ranking, items: CutItems, span: Span, out: FloatArray) -> None:
+def share_within(ranking: Ranking, items: Items, span: Span, out: FloatArray) -> None:
     """Write the expected number of relevant items up to the cut-off, over the ``divisor``."""
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]
@@ -37,7 +37,7 @@ def share_within(ranking: Ranking, items: CutItems, span: Span, out: FloatArray)
 
 
 @entry
-def any_within(ranking: Ranking, items: CutItems, span: Span, out: FloatArray) -> None:
+def any_within(ranking: Ranking, items: Items, span: Span, out: FloatArray) -> None:
     """Write the probability of a relevant item up to the cut-off, over the ``divisor``."""
     for q in range(span.first, span.last):
         begin, end = ranking.offsets[q], ranking.offsets[q + 1]

@@ -12,7 +12,7 @@ it. Where many reach the bound, as ties do, the best k are kept sorted while the
 Equal scores form a block, marked by ``tied``.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,15 +49,8 @@ def best_workspace(longest: int) -> tuple[FloatArray, Numbers, Numbers]:
 
 def workspace(longest: int) -> Workspace:
     """Return buffers for queries of up to ``longest`` items; kernels would have to compile it."""
-    return Workspace(
-        np.empty(longest + 1, np.float64),
-        np.empty(longest + 1, np.int32),
-        np.empty(longest, np.float64),
-        np.empty(longest, np.int32),
-        np.empty(longest, np.int32),
-        np.empty(longest + 1, np.int64),
-        np.empty(longest, np.float64),
-    )
+    kinds: list[Any] = [np.float64, np.int32, np.float64, np.int32, np.int32, np.int64, np.float64]
+    return Workspace(*(np.empty(longest + 1, kind) for kind in kinds))
 
 
 @inner
