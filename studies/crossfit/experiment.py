@@ -8,7 +8,6 @@ cross-fitted had in the mean. A draw is one such split and one cut into folds.
 Finished draws are kept in ``--work``, and an interrupted run continues there.
 """
 
-import contextlib
 import json
 import time
 import warnings
@@ -334,10 +333,9 @@ Gain = tuple[float, float]  # times 10,000, with its standard error
 def _differences(results: Sequence[Result], name: str, pair: Pair, metric: str) -> Values:
     """Return the differences of a set's queries, averaged over draws."""
     own = [one.values[metric] for one in results if one.set == name]
-    apart = [one[pair[0]] - one[pair[1]] for one in own]
-    with contextlib.suppress(ValueError):  # no draw of this set
-        apart = list(np.nanmean(np.array(apart), axis=0))
-    found = np.array(apart)
+    if not own:
+        return np.zeros(0)
+    found = np.nanmean(np.array([one[pair[0]] - one[pair[1]] for one in own]), axis=0)
     return found[~np.isnan(found)] * 1e4
 
 

@@ -245,8 +245,8 @@ def test_a_folder_is_read_in_one_pass(capsys, tmp_path, monkeypatch, form, score
         low, high = one["interval"]
         assert high - low == pytest.approx(2 * 1.96 * error, rel=0.15)
         assert low < one["mean"] < high
-    text = run(capsys, "--labels", str(tmp_path / "rows"), *options, "--interval")
-    assert "95% interval" in text
+    shown = run(capsys, "--labels", str(tmp_path / "rows"), *options, "--interval")
+    assert "95% interval" in shown
 
 
 def test_folders_that_cannot_be_read_in_one_pass(capsys, tmp_path):

@@ -13,7 +13,8 @@ ROOM = gbmrank.__path__[0]
 
 def calls(backend, rounds):
     """Count the calls of our functions in a fit, by qualified name."""
-    data, found = demo_data(n_queries=60, seed=0), Counter()
+    data = demo_data(n_queries=60, seed=0)
+    found: Counter[str] = Counter()
     ranker = gbmrank.GBMRanker(
         "pairwise(target=ndcg@10)", backend=backend, n_estimators=rounds, n_jobs=1
     )

@@ -57,7 +57,7 @@ def declared(phi: Any) -> AbstractMarginLoss:
         "proven": ("differentiable", "convex", "decreasing", "bounded_below"),
         "phi": staticmethod(phi),
     }
-    made = dataclass(frozen=True, slots=True)(type("Declared", (AbstractMarginLoss,), traits))
+    made: Any = dataclass(frozen=True, slots=True)(type("Declared", (AbstractMarginLoss,), traits))
     loss: AbstractMarginLoss = made()
     return loss
 
