@@ -252,9 +252,12 @@ def test_a_list_leaves_out_columns_to_fit_the_terminal(capsys, monkeypatch):
 def test_advice_begins_with_what_to_do_and_is_short(capsys):
     assert main(["advise", "ndcg@10"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("Take pairwise(loss=logistic, target=ndcg@10): ")
+    assert lines[1].startswith("Take yetirank: ")
+    assert lines[3].startswith("For a guarantee, take pairwise(loss=logistic, target=ndcg@10): ")
     assert len(lines) < 40
     assert "--all" in lines[-1]
+    assert main(["advise", "dcg@10"]) == 0
+    assert "Take pairwise(loss=logistic, target=dcg@10): " in capsys.readouterr().out
     assert main(["advise", "err@10"]) == 0
     assert "Try swap(metric=err@10, loss=logistic): " in capsys.readouterr().out
 

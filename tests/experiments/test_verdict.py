@@ -100,7 +100,11 @@ def test_the_report_and_the_table_begin_with_the_three_sentences():
 
 @pytest.mark.parametrize(
     ("metric", "first"),
-    [("ndcg@10", "pairwise(loss=logistic, target=ndcg@10)"), ("err@10", "swap(metric=err@10")],
+    [
+        ("ndcg@10", "yetirank"),
+        ("dcg@10", "pairwise(loss=logistic, target=dcg@10)"),
+        ("err@10", "swap(metric=err@10"),
+    ],
 )
 def test_by_default_the_recommendation_meets_what_it_must_beat(metric, first):
     from gbmrank.experiments.systems import choose_systems, default_objectives

@@ -22,7 +22,8 @@ def test_advice_for_ndcg(capsys):
     assert lines[3].startswith("pairwise(loss=logistic, target=ndcg@10)")
     assert "calibrated" in lines[3]
     assert "2 sqrt(max U)" in lines[3]
-    assert "Take pairwise(loss=logistic, target=ndcg@10): " in out
+    assert "Take yetirank: " in out
+    assert "take pairwise(loss=logistic, target=ndcg@10): " in out
     ranknet = next(line for line in lines if line.startswith("comparison(loss=logistic)"))
     assert "not calibrated" in ranknet
 
