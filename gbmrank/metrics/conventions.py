@@ -25,8 +25,9 @@ trec_eval orders ties by decreasing document id. Here that is the order of the r
 scikit-learn's ``average_precision_score`` tied items are one step (``ties="block"``).
 LightGBM and XGBoost ignore the weight of a query without a relevant item and count it with
 weight 1; where the weights of its rows differ, LightGBM takes their mean. Neither is reproduced.
-Without a cut-off XGBoost uses 32, the default of its ``lambdarank_num_pair_per_sample``. :func:`withhold` handles documents that were judged relevant
-but not retrieved.
+Without a cut-off XGBoost uses 32, the default of its ``lambdarank_num_pair_per_sample``.
+:func:`withhold` handles documents that were judged
+relevant but not retrieved.
 """
 
 from collections.abc import Mapping
