@@ -205,7 +205,7 @@ def test_parquet(capsys, tmp_path, files):
 def test_a_folder_is_read_in_one_pass(capsys, tmp_path, monkeypatch, form, scores):
     """Queries cross files; a part has few rows."""
     pl = pytest.importorskip("polars")
-    monkeypatch.setattr("gbmrank.data.readers.stream.BLOCK", 7)
+    monkeypatch.setattr("gbmrank.data.readers.frames.BLOCK", 7)
     rng = np.random.default_rng(0)
     qid = np.repeat([f"q{at:03}" for at in range(40)], rng.integers(1, 9, 40))
     n = len(qid)
