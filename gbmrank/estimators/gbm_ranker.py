@@ -391,7 +391,6 @@ class GBMRanker(AbstractEstimator):
             y,
             sets,
             pooled=self.pool_eval_set,
-            estimated=clicks.labels is not None,
         )
         wanted = _FOLDS if self.calibrate == "cross-fit" and self.folds is None else self.folds
         count = fold_count(wanted, target, metrics, self.early_stopping_rounds, valid)

@@ -181,27 +181,19 @@ def relevance(
     sets: Mapping[str, Any],
     *,
     pooled: bool,
-    estimated: bool,
 ) -> FloatArray | None:
     """Return which rows of those that calibrate are relevant; None without calibration.
 
-    ``pooled`` are the rows with those of the evaluation sets, ``estimated`` labels with clicks.
+    ``pooled`` are the rows with those of the evaluation sets.
     """
     if calibrate is None:
         if threshold is not None:
             raise ConfigError("threshold= says which labels are relevant for calibrate=; give both")
         return None
     problem = {
-        "cross-fit": (
-            pooled
-            and "'cross-fit' uses the rows of X; append those of eval_set to X instead of "
-            "pool_eval_set=True"
-        )
-        or (
-            estimated
-            and "'cross-fit' needs a label for each row, but position_bias=\"pooled\" replaces "
-            "them; give judged rows as eval_set=, with calibrate='held-out'"
-        ),
+        "cross-fit": pooled
+        and "'cross-fit' uses the rows of X; append those of eval_set to X instead of "
+        "pool_eval_set=True",
         "held-out": not sets and "'held-out' needs eval_set= and eval_qid=",
     }.get(calibrate, f"is 'cross-fit', 'held-out' or None, got {calibrate!r}")
     if problem:
