@@ -136,7 +136,7 @@ def test_bad_input():
         GBMRanker(calibrate="cross-fit").fit(TRAIN.X, TRAIN.labels, qid=TRAIN.qid)
     log = simulate_clicks(TRAIN.labels, TRAIN.X[:, 0], TRAIN.qid, sessions=3000, seed=0)
     with (
-        pytest.raises(ConfigError, match="labels are clicks.*held-out"),
+        pytest.raises(ConfigError, match=r"labels are clicks.*held-out"),
         warnings.catch_warnings(action="ignore", category=GbmrankWarning),
     ):
         GBMRanker("pairwise(target=identity)", metric="dcg@10", calibrate="cross-fit").fit(
