@@ -294,7 +294,7 @@ def test_long_queries_with_many_levels_do_not_pay_for_each_level():
 
 def test_a_closed_form_serves_long_queries_too(long_query):
     ready: Any = gbmrank.objective("rankboost").bind(RankingData.from_arrays(long_query[0]))
-    assert ready.pair_sum.engine.tables is None
+    assert ready.closed is not None
     assert ready.long is None
 
 
@@ -356,7 +356,7 @@ def test_single_precision_over_wide_ranges(spec, rng):
         size = np.abs(whole).reshape(len(widths), -1).max(axis=1)
         assert error[0] <= 1e-5 * size[0]
         assert (error[1:] <= 1e-7 * size[1:]).all()  # in double, but for the rounded result
-    precisions = [precision for precision, _, _ in bound.pair_sum.engine.visits(single=True)]
+    precisions = [precision for precision, _, _ in bound.ways]
     assert precisions == [np.float32, np.float64, np.float64]
 
 
@@ -433,12 +433,6 @@ def test_accuracy_is_reported_where_the_engine_serves():
     assert mixed.accuracy == gbmrank.objective("ranknet").accuracy
     graphs = gbmrank.PreferenceGraphs.from_edges([0, 1], [1, 2], group=[3])
     assert gbmrank.objective("ranknet", preferences=graphs).accuracy is None
-
-
-def test_the_accuracy_is_that_of_the_bound_engine(rng):
-    data = RankingData.from_arrays(labels_of(500, 2, rng))
-    made: Any = gbmrank.objective("comparison")
-    assert made.bind(data).pair_sum.engine.report.error == made.accuracy
 
 
 def test_info_shows_the_accuracy_and_the_prices_of_a_push(capsys):

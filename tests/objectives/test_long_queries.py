@@ -63,8 +63,7 @@ def test_queries_are_served_by_length_range_and_levels(spec):
     expected, losses = exact.gradients(scores), exact.losses(scores)
     scores[STARTS[7] + 3] = np.nan
     bound: Any = gbmrank.objective(spec, engine="linear").bind(data)
-    engine = bound.pair_sum.engine
-    engines = engine.engines._replace(linear_from=FROM, linear_range=PER_RANGE)
+    engines = bound.engines._replace(linear_from=FROM, linear_range=PER_RANGE)
     served = np.zeros(len(SIZES), np.bool_)
     values, out = np.full(len(SIZES), 77.0), GradHess(*np.full((2, len(scores)), 88.0))
     bound._sum_long(bound.long, scores, engines, served, values, out)
