@@ -273,7 +273,14 @@ def outcome(
     ]
     facts = {
         "data": "; ".join(f"{one.name}: {one.about}" for one in sets),
-        "draws": len({one.draw for one in results}),
+        "draws": ", ".join(
+            f"{len({one.draw for one in results if one.backend == backend})} with {backend}"
+            for backend in given["backends"]
+        ),
+        "training": (
+            f"{sum(sum(one.fit.values()) for one in results) / 60:.0f} CPU minutes in all; finished "
+            "draws are kept, so the time above may be that of the page alone"
+        ),
         "models": (
             f"at most {given['rounds']} rounds, early stopping after {PATIENCE}, one thread, "
             "parameters of the study of quality; all systems are tested on the same queries"
@@ -377,12 +384,13 @@ def draw_spread(results: Sequence[Result], names: Sequence[str]) -> float | None
 
 
 def _costs(mine: Sequence[Result], name: str) -> list[str]:
-    """Return training, trees and prediction; the student's training has its teacher's."""
+    """Return training, with what it builds on, trees and prediction."""
 
     def total(kind: str, system: str) -> float:
         return float(sum(getattr(one, kind)[system] for one in mine))
 
-    fit = total("fit", name) + (total("fit", FOLDS) if name == SMALL else 0.0)
+    first = {SMALL: FOLDS, REFITTED: NATIVE_FOLDS}.get(name)  # the teacher; the numbers of rounds
+    fit = total("fit", name) + (0.0 if first is None else total("fit", first))
     trees = np.mean([one.trees[name] for one in mine])
     ratio = total("predict", name) / total("predict", ONE)
     shown = "-" if mine[0].backend in CATBOOST else f"{ratio:.1f}"
