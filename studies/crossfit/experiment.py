@@ -271,16 +271,14 @@ def outcome(
             costs,
         ),
     ]
+    spent = sum(sum(one.fit.values()) for one in results) / 60
     facts = {
         "data": "; ".join(f"{one.name}: {one.about}" for one in sets),
         "draws": ", ".join(
             f"{len({one.draw for one in results if one.backend == backend})} with {backend}"
             for backend in given["backends"]
         ),
-        "training": (
-            f"{sum(sum(one.fit.values()) for one in results) / 60:.0f} CPU minutes in all; finished "
-            "draws are kept, so the time above may be that of the page alone"
-        ),
+        "training": f"{spent:.0f} CPU minutes; the time above is without draws that were kept",
         "models": (
             f"at most {given['rounds']} rounds, early stopping after {PATIENCE}, one thread, "
             "parameters of the study of quality; all systems are tested on the same queries"
