@@ -61,6 +61,7 @@ def test_scores_of_a_bound_objective_are_read_as_columns(text: str) -> None:
         np.testing.assert_array_equal(bound.gradients(given), bound.gradients(plain))
 
 
+@pytest.mark.compiled
 def test_a_bound_objective_does_not_end_the_process() -> None:
     code = (
         "import gbmrank, numpy as np\n"
