@@ -1,6 +1,7 @@
 """The front of a ranker of several goals, as a chart and as a page; several fronts side by side."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,17 @@ from gbmrank.experiments.report.markup import (
 def chart(front: Any, systems: Mapping[str, Any] | None = None) -> Html:
     """Return the values of the second goal against those of the first.
 
-    ``systems`` has the rows that are joined by a line of their own; by default all are.
+    ``systems`` has the rows of each system, whose own front is a line; by default all are one. Of
+    more than two goals the first two are drawn.
     """
-    values, kept = front.values, ~front.dominated
+    values, kept = front.values[:, :2], ~front.dominated
     frame = Frame.around(values[:, 0].tolist(), values[:, 1].tolist())
     named = [f"{goal} ({name})" for goal, name in zip(front.goals, front.metrics, strict=True)]
     body, text, served = [frame.x_axis(named[0]), frame.y_axis(named[1])], [], "c1"
     for number, (system, rows) in enumerate((systems or {"": np.arange(len(values))}).items()):
         class_, dash = color(number)
-        on = values[rows[kept[rows]]]
+        own = replace(front, per_query=front.per_query[rows, :2])
+        on = values[rows[~own.dominated]]
         on = on[on[:, 0].argsort()]
         large = 2.5 if len(rows) > 1 else 5.0
         dots = [
@@ -39,8 +42,7 @@ def chart(front: Any, systems: Mapping[str, Any] | None = None) -> Html:
         ]
         if systems and front.served in rows:
             served = class_
-        if len(on):
-            body.append(path(frame, on[:, 0], on[:, 1], f"curve {class_}", dash))
+        body.append(path(frame, on[:, 0], on[:, 1], f"curve {class_}", dash))
         body.append(el("g", dots, class_=class_))
         text += [
             f"{system} {fixed(x)} of {front.goals[0]} with {fixed(y)} of {front.goals[1]}".strip()
