@@ -394,27 +394,31 @@ def _findings(found: Comparison) -> list[str]:
 
 
 def _fronts(found: GoalComparison, files: dict[str, str]) -> str:
-    """Return the settings of all systems as a table, at most eleven of each booster."""
-    front, (means, widths) = found.front, found.front.differences()
+    """Return the settings of all systems as a table, about eleven of each booster."""
     rows: list[list[str]] = []
-    for system, own in found.systems.items():
-        if len(own) > 1:
-            rows.append([system, *[""] * (len(front.goals) + 1)])
-        shown = {*own[:: max(1, (len(own) - 1) // 10)].tolist(), front.served}
-        for row in own.tolist():
-            if row in shown or found.names[row].endswith(" alone"):
-                values = zip(front.values[row], means[row], widths[row], strict=True)
-                cells = [f"{value:.4f} {mean:+.4f} ±{width:.4f}" for value, mean, width in values]
-                name = f"  {found.names[row]}" if len(own) > 1 else system
-                rows.append([name[:_CELL], *cells, found.mark(row)[:1]])
-    head = ["setting", *(goal[:_CELL] for goal in front.goals), ""]
-    width = min(line_width() or _WIDTH, _WIDTH)
+    systems = {name: found.systems.count(name) for name in found.systems}
+    every = {name: max(1, (count - 1) // 10) for name, count in systems.items()}
+    for at, (system, setting, *cells, mark) in enumerate(found.rows()):
+        if not setting:
+            rows.append([system[:_CELL], *cells, mark[:1]])
+            continue
+        if found.systems.index(system) == at:
+            rows.append([system, *[""] * len(cells), ""])
+        place = at - found.systems.index(system)
+        if place % every[system] == 0 or setting.endswith(" alone") or mark == "reference":
+            rows.append([f"  {setting}"[:_CELL], *cells, mark[:1]])
+    goals, width = found.front.goals, min(line_width() or _WIDTH, _WIDTH)
     parts = [
-        bold(clean(f"{found.title}: {' and '.join(front.goals)}")),
-        fitted(head, rows, "<" + ">" * len(front.goals), width=width),
+        bold(clean(f"{found.title}: {' and '.join(goals)}")),
+        fitted(
+            ["setting", *(goal[:_CELL] for goal in goals), ""],
+            rows,
+            "<" + ">" * len(goals),
+            width=width,
+        ),
         filled(f"{found.about} r is that setting, d is dominated by another one."),
         *(filled(note, "note: ") for note in found.notes),
-        *(filled(f"{one['backend']}: failed, {one['error']}") for one in found.failed),
+        *(filled(f"{one['system']}: failed, {one['error']}") for one in found.failed),
         f"{bold('report')}  {clean(files['report'])}",
     ]
     return "\n\n".join(parts)

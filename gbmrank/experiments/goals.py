@@ -31,7 +31,7 @@ from gbmrank.experiments.splits import check_split, judged
 from gbmrank.experiments.store import Store, locked
 from gbmrank.experiments.systems import installed_backends, split_list
 from gbmrank.experiments.trial import failed_run, part_of, split_of
-from gbmrank.types import FloatArray, IntArray
+from gbmrank.types import FloatArray
 
 _EVERY = 4  # of the 41 settings of a dial one in four is shown
 _MOST_GRADE = 31  # of exponential gains
@@ -40,24 +40,13 @@ _Goals: TypeAlias = Mapping[str, Mapping[str, str]]
 _Line: TypeAlias = dict[str, Any]
 
 
-class _System(NamedTuple):
-    """Settings of one system."""
+class _Settings(NamedTuple):
+    """Settings of one system; NaN weights are those of given scores."""
 
-    name: str
+    system: str
     at: FloatArray
     weights: FloatArray
     values: FloatArray  # of shape (n_settings, n_goals, n_queries)
-
-    def names(self, goals: Sequence[str]) -> Iterator[str]:
-        """Yield the name of each setting; that of given scores is empty."""
-        for at, weights in zip(self.at, self.weights, strict=True):
-            if weights.max() == 1.0:
-                yield f"{goals[int(np.argmax(weights))]} alone"
-            elif not np.isnan(at):
-                yield f"at {at:.1f}"
-            else:
-                known = weights[~np.isnan(weights)]
-                yield " ".join(f"{one:.2f}" for one in known)
 
 
 @final
@@ -65,53 +54,45 @@ class _System(NamedTuple):
 class GoalComparison:
     """What every setting of every system is worth, on test queries.
 
-    Parameters
-    ----------
-    title : str
-        Name of the data.
-    goals : dict
-        Column, objective and metric of each goal.
-    front : Front
-        Settings of all systems, one after the other; ``served`` is the one differences are to.
-    systems : dict
-        Rows of the front that belong to each system.
-    names : tuple of str
-        Name of each setting.
-    failed : tuple of dict
-        Runs that failed, and why.
-    notes : tuple of str
-        What to know about the data and the runs.
+    The front has the settings of all systems; differences are to the one that is ``served``.
     """
 
     title: str
-    goals: _Goals
+    goals: _Goals  # column, objective and metric of each
     front: Front
-    systems: Mapping[str, IntArray]
-    names: tuple[str, ...]
+    systems: tuple[str, ...]  # of each setting
     failed: tuple[_Line, ...]
     notes: tuple[str, ...]
 
     @property
-    def reference(self) -> str:
-        """Name of the setting that differences are taken to."""
-        at = self.front.served
-        system = next(name for name, rows in self.systems.items() if at in rows)
-        return " ".join(filter(None, (system, self.names[at])))
-
-    @property
     def about(self) -> str:
         """What the numbers are."""
-        queries = self.front.per_query.shape[2]
+        queries, at = self.front.per_query.shape[2], self.front.served
+        reference = f"{self.systems[at]} {self.setting(at)}".strip()
         return (
-            f"Means over {queries:,} test queries; behind each its difference to {self.reference}, "
+            f"Means over {queries:,} test queries; behind each its difference to {reference}, "
             "paired by query, with intervals that hold for all rows at once (95%)."
         )
 
-    def mark(self, row: int) -> str:
-        """Return what is special about a row."""
-        if row == self.front.served:
-            return "reference"
-        return "dominated" if self.front.dominated[row] else ""
+    def setting(self, row: int) -> str:
+        """Return the name of a setting; that of given scores is empty."""
+        at, weights = self.front.at[row], self.front.weights[row]
+        if weights.max() == 1.0:
+            return f"{self.front.goals[int(np.argmax(weights))]} alone"
+        if np.isnan(weights).any():
+            return ""
+        return " ".join(f"{one:.2f}" for one in weights) if np.isnan(at) else f"at {at:.1f}"
+
+    def rows(self) -> list[list[str]]:
+        """Return system, setting, a cell for each goal, and a mark, for each setting."""
+        front, (means, widths) = self.front, self.front.differences()
+        dominated, made = front.dominated, []
+        for row, known in enumerate(zip(front.values, means, widths, strict=True)):
+            cells = [f"{v:.4f} {d:+.4f} ±{wide:.4f}" for v, d, wide in zip(*known, strict=True)]
+            mark = "dominated" if dominated[row] else ""
+            mark = "reference" if row == front.served else mark
+            made.append([self.systems[row], self.setting(row), *cells, mark])
+        return made
 
     def to_html(self) -> str:
         """Return a page with the picture and the table, which loads nothing from elsewhere."""
@@ -121,31 +102,17 @@ class GoalComparison:
 
     def to_json(self) -> _Line:
         """Return everything as plain data."""
-        front, (means, widths) = self.front, self.front.differences()
-        owner = {row: name for name, rows in self.systems.items() for row in rows.tolist()}
-        settings = []
-        for row, name in enumerate(self.names):
-            known = zip(front.goals, front.values[row], means[row], widths[row], strict=True)
-            settings.append(
-                {
-                    "system": owner[row],
-                    "setting": name,
-                    "at": _plain(front.at[row]),
-                    "weights": _plain(front.weights[row]),
-                    "values": {
-                        goal: {"mean": value, "difference": mean, "half_width": width}
-                        for goal, value, mean, width in known
-                    },
-                    "dominated": bool(front.dominated[row]),
-                }
-            )
+        columns = {name: _plain(column) for name, column in self.front.table().items()}
+        names = [self.setting(row) for row in range(len(self.systems))]
+        columns = {"system": self.systems, "setting": names, **columns}
         return {
             "schema": _SCHEMA,
             "title": self.title,
             "goals": self.goals,
-            "queries": front.per_query.shape[2],
-            "reference": self.reference,
-            "settings": settings,
+            "about": self.about,
+            "settings": [
+                dict(zip(columns, one, strict=True)) for one in zip(*columns.values(), strict=True)
+            ],
             "failed": list(self.failed),
             "notes": list(self.notes),
         }
@@ -163,10 +130,7 @@ def compare_goals(
     ``columns`` has the name of each goal's label column; the labels are columns of the source.
     ``finish`` may write into the folder while it is locked.
     """
-    labels = {goal: source.data.columns[goal_key(goal)] for goal in columns}
-    for goal, values in labels.items():
-        _check_labels(source, goal, columns[goal], values)
-    goals = _goals(columns, settings.metrics, labels)
+    goals = _goals(source, columns, settings.metrics)
     design = _design(source, goals, settings)
     plan = {
         "goals": goals,
@@ -175,38 +139,36 @@ def compare_goals(
         "versions": provenance.versions(),
         "code": provenance.fingerprints([metric(one["metric"]) for one in goals.values()]),
     }
-    given = [_given(source, goals, name, design.folds) for name in source.scores]
+    parts = [_given(source, goals, name, design.folds) for name in source.scores]
     folder, progress = Path(settings.out or "."), settings.progress or Progress()
     with locked(folder, progress.note):
         store = Store.begin(folder, plan, resume=not settings.force, force=settings.force)
-        lines, failed = _lines(source, design, goals, store.runs / _LINES, progress)
-        if not lines:
+        done, failed = _run_all(source, design, goals, store.runs / _LINES, progress)
+        if not done:
             raise DataError(f"every run failed; the first: {failed[0]['error']}")
-        found = _comparison(source, design, goals, given, lines, failed)
+        for system in design.systems:
+            if own := {task: done[task] for task in done if task.system == system}:
+                parts.append(_pooled(source, design, own))
+        ordered = {task: done[task] for task in design.tasks if task in done}
+        found = _comparison(source, goals, parts, failed, [*_notes(source, design, ordered)])
         finish(found)
     return found
 
 
-def _check_labels(source: Source, goal: str, column: str, labels: FloatArray) -> None:
-    starts = source.data.groups.offsets[:-1]
-    if np.isnan(labels).all():
-        raise DataError(f"all labels of {goal} (column {column!r}) are missing")
-    if not (np.minimum.reduceat(labels, starts) < np.maximum.reduceat(labels, starts)).any():
-        raise DataError(
-            f"the labels of {goal} (column {column!r}) are the same for all rows of every query "
-            "that has all of them, so there is no order to learn; leave this goal out"
-        )
-
-
-def _goals(
-    columns: Mapping[str, str], metrics: Any, labels: Mapping[str, FloatArray]
-) -> dict[str, dict[str, str]]:
+def _goals(source: Source, columns: Mapping[str, str], metrics: Any) -> dict[str, dict[str, str]]:
     """Return column, objective and metric of each goal.
 
     The first is valued by NDCG with exponential gains if it has grades, the others by linear ones.
     """
-    first = next(iter(labels.values()))
-    known = first[~np.isnan(first)]
+    labels = [source.data.columns[goal_key(goal)] for goal in columns]
+    starts = source.data.groups.offsets[:-1]
+    for goal, one in zip(columns, labels, strict=True):
+        if not (np.minimum.reduceat(one, starts) < np.maximum.reduceat(one, starts)).any():
+            raise DataError(
+                f"the labels of {goal} (column {columns[goal]!r}) are missing, or the same for all "
+                "rows of a query, in every query; leave this goal out"
+            )
+    known = labels[0][~np.isnan(labels[0])]
     grades = (known == np.floor(known)).all() and known.min() >= 0 and known.max() <= _MOST_GRADE
     linear = "ndcg(gain=linear)@10"
     usual = ["ndcg@10" if grades else linear, *[linear] * (len(columns) - 1)]
@@ -254,36 +216,32 @@ def _design(source: Source, goals: _Goals, settings: Settings) -> Design:
     return design
 
 
-def _lines(
-    source: Source,
-    design: Design,
-    goals: _Goals,
-    path: Path,
-    progress: Progress,
-) -> tuple[list[_Line], tuple[_Line, ...]]:
-    """Return the lines of finished runs, after the runs that are missing, and those that failed."""
-    done = _finished(path)
-    write_whole(path, "".join(f"{json.dumps(one)}\n" for one in done.values()).encode())
+def _run_all(
+    source: Source, design: Design, goals: _Goals, path: Path, progress: Progress
+) -> tuple[dict[Task, _Line], list[_Line]]:
+    """Do the runs that are missing; return what is known of finished ones, and of those failed."""
+    done: dict[Task, _Line] = {}
+    for text in path.read_text("utf-8").splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):  # a line that a killed process left unfinished
+            line = json.loads(text)
+            done[Task(System(*line["system"]), line["seed"], line["fold"])] = line
+    write_whole(path, "".join(f"{json.dumps(line)}\n" for line in done.values()).encode())
     failed = []
     progress.begin(len(design.tasks), len(done))
     try:
-        for task in design.tasks:
-            key = task.system.backend, task.seed, task.fold
-            if key in done:
-                continue
+        for task in [one for one in design.tasks if one not in done]:
             progress.started(task)
             try:
                 line, run = _trained(source, design, goals, task)
             except Exception as error:
                 run = failed_run(design, task, error)
-                about = dict(zip(("backend", "seed", "fold"), key, strict=True))
-                failed.append({**about, "error": run.error})
+                failed.append({**task._asdict(), "error": run.error})
             else:
                 with path.open("a", encoding="utf-8") as file:
                     file.write(f"{json.dumps(line, allow_nan=False)}\n")
-                done[key] = line
+                done[task] = line
             progress.finished(task, run)
-    except (KeyboardInterrupt, OSError) as stopped:
+    except (KeyboardInterrupt, OSError) as stopped:  # Ctrl-C, a full disk
         kept = f"{len(done)} of {len(design.tasks)} runs are done"
         if isinstance(stopped, KeyboardInterrupt):
             raise KeyboardInterrupt(f"stopped; {kept}") from None
@@ -291,29 +249,17 @@ def _lines(
         raise
     finally:
         progress.end()
-    return list(done.values()), tuple(failed)
-
-
-def _finished(path: Path) -> dict[tuple[str, int, int], _Line]:
-    """Return the lines of finished runs; one that a killed process left unfinished is dropped."""
-    done = {}
-    for text in path.read_text("utf-8").splitlines() if path.exists() else ():
-        with contextlib.suppress(ValueError):
-            line = json.loads(text)
-            done[line["backend"], line["seed"], line["fold"]] = line
-    return done
+    return done, failed
 
 
 def _trained(source: Source, design: Design, goals: _Goals, task: Task) -> tuple[_Line, Run]:
     """Train on one fold; the test queries value the front and serve nothing else."""
     split, started = split_of(source, design, task), time.perf_counter()
-    learned, valid, test = (part_of(source, queries) for queries in split)
+    parts = [part_of(source, queries) for queries in split]
+    ids = [np.repeat(one, part.data.groups.sizes) for one, part in zip(split, parts, strict=True)]
     sets = [
-        (
-            (part.features, {goal: part.data.columns[goal_key(goal)] for goal in goals}),
-            np.repeat(queries, part.data.groups.sizes),
-        )
-        for part, queries in zip((learned, valid, test), split, strict=True)
+        (part.features, {goal: part.data.columns[goal_key(goal)] for goal in goals})
+        for part in parts
     ]
     model = GoalRanker(
         {goal: one["objective"] for goal, one in goals.items()},
@@ -325,109 +271,79 @@ def _trained(source: Source, design: Design, goals: _Goals, task: Task) -> tuple
         n_jobs=design.threads,
         **design.params_of(task.system),
     )
+    weight = parts[0].data.weight
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(
-            *sets[0][0],
-            qid=sets[0][1],
-            sample_weight=learned.data.weight,
-            eval_set=[one for one, _ in sets[1:]],
-            eval_qid=[ids for _, ids in sets[1:]],
-        )
+        model.fit(*sets[0], qid=ids[0], sample_weight=weight, eval_set=sets[1:], eval_qid=ids[1:])
+    front, seconds = model.front_, time.perf_counter() - started
     shown = slice(None, None, -_EVERY if len(goals) == 2 else -1)  # the first goal alone first
-    front = model.front_
+    told = [str(one.message) for one in caught if issubclass(one.category, GbmrankWarning)]
     line = {
-        "backend": task.system.backend,
-        "seed": task.seed,
-        "fold": task.fold,
-        "seconds": time.perf_counter() - started,
-        "at": None if np.isnan(front.at).any() else front.at[shown].tolist(),
+        **task._asdict(),
+        "seconds": seconds,
+        "at": _plain(front.at[shown]),
         "weights": front.weights[shown].tolist(),
         "values": _plain(front.per_query[shown]),
-        "warnings": [
-            str(one.message) for one in caught if issubclass(one.category, GbmrankWarning)
-        ],
+        "warnings": told,
     }
-    values = {str(front.metrics[0]): front.per_query[front.served, 0]}
-    best, seconds = model.rankers_[front.goals[0]].best_iteration_, line["seconds"]
+    values = {front.metrics[0]: front.per_query[front.served, 0]}
+    best = model.rankers_[front.goals[0]].best_iteration_
     return line, Run(**task._asdict(), values=values, best_round=best, seconds=seconds)
 
 
+def _pooled(source: Source, design: Design, lines: Mapping[Task, _Line]) -> _Settings:
+    """Return the settings of one booster: all test queries, means over seeds."""
+    weights = np.mean([line["weights"] for line in lines.values()], axis=0)
+    tested = judged(source.scheme, design.folds)
+    values = np.full((len(design.seeds), *weights.shape, len(tested)), np.nan)
+    for task, line in lines.items():
+        places = np.searchsorted(tested, split_of(source, design, task).test)
+        values[design.seeds.index(task.seed)][:, :, places] = np.array(line["values"], np.float64)
+    count = (~np.isnan(values)).sum(axis=0)
+    mean = np.where(count > 0, np.nansum(values, axis=0) / np.maximum(count, 1), np.nan)
+    dials = np.array([line["at"] for line in lines.values()], np.float64)
+    at = dials[int(np.argmin(np.isnan(dials).any(axis=1)))]  # the same in all runs that have one
+    return _Settings(f"{next(iter(lines)).system.backend} GoalRanker", at, weights, mean)
+
+
+def _notes(source: Source, design: Design, lines: Mapping[Task, _Line]) -> Iterator[str]:
+    yield from (*source.notes, *provenance.column_notes(source, design))
+    if (leakage := source.leakage()) is not None:
+        yield leakage
+    for task, line in lines.items():
+        where = f"{task.system.backend}, fold {task.fold + 1}, seed {task.seed}"
+        if None in line["at"] and len(line["weights"][0]) == 2:
+            yield (
+                f"{where}: the models of the goals do not clearly differ, so there is no levelled "
+                "dial, and settings are weights"
+            )
+        yield from (f"{where}: {text}" for text in line["warnings"])
+
+
 def _comparison(
-    source: Source,
-    design: Design,
-    goals: _Goals,
-    given: Sequence[_System],
-    lines: Sequence[_Line],
-    failed: Sequence[_Line],
+    source: Source, goals: _Goals, parts: Sequence[_Settings], failed: Sequence[_Line], notes: Any
 ) -> GoalComparison:
     """Put the settings of all systems into one front, over the queries all have values of."""
-    parts = list(given)
-    notes = [*source.notes, *provenance.column_notes(source, design)]
-    if (leakage := source.leakage()) is not None:
-        notes.append(leakage)
-    for system in design.systems:
-        own = [line for line in lines if line["backend"] == system.backend]
-        if own:
-            parts.append(_pooled(source, design, system, own))
-        flat = sum(line["at"] is None for line in own)
-        if flat and len(goals) == 2:
-            notes.append(
-                f"{system.backend}: in {flat} of {len(own)} runs the models of the two goals do "
-                "not clearly differ, so settings are weights there and no levelled dial"
-            )
-        notes += [
-            f"{system.backend}, fold {line['fold'] + 1}: {text}"
-            for line in own
-            for text in line["warnings"]
-        ]
     known = np.logical_and.reduce([~np.isnan(one.values).all(axis=(0, 1)) for one in parts])
     if not known.any():
         raise DataError(f"no query has values of all systems; {len(failed)} runs failed")
     if not known.all():
-        notes.append(f"{int((~known).sum())} queries without values of all systems are left out")
-    weights = np.concatenate([one.weights for one in parts])
-    even = np.abs(parts[0].weights - 1.0 / len(goals)).sum(axis=1)
-    middle = len(even) // 2 if len(goals) == 2 else int(np.argmin(even))
+        notes = [*notes, f"{(~known).sum()} queries without values of all systems are left out"]
+    first = parts[0].weights
+    even = np.abs(first - 1.0 / len(goals)).sum(axis=1)
     front = Front(
         goals=tuple(goals),
         metrics=tuple(one["metric"] for one in goals.values()),
         at=np.concatenate([one.at for one in parts]),
-        weights=weights,
+        weights=np.concatenate([one.weights for one in parts]),
         per_query=np.concatenate([one.values for one in parts])[:, :, known],
-        served=0 if source.scores else middle,
+        served=len(first) // 2 if len(goals) == 2 else int(np.argmin(even)),
     )
-    ends = np.cumsum([len(one.at) for one in parts])
-    return GoalComparison(
-        title=source.title,
-        goals=goals,
-        front=front,
-        systems={
-            one.name: np.arange(end - len(one.at), end)
-            for one, end in zip(parts, ends, strict=True)
-        },
-        names=tuple(name for one in parts for name in one.names(list(goals))),
-        failed=tuple(failed),
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    systems = tuple(one.system for one in parts for _ in one.at)
+    return GoalComparison(source.title, goals, front, systems, tuple(failed), tuple(notes))
 
 
-def _pooled(source: Source, design: Design, system: System, lines: Sequence[_Line]) -> _System:
-    """Return the settings of a booster: means over seeds, of all test queries."""
-    weights = np.mean([line["weights"] for line in lines], axis=0)
-    tested = judged(source.scheme, design.folds)
-    values = np.full((len(design.seeds), *weights.shape, len(tested)), np.nan)
-    for line in lines:
-        task = Task(system, line["seed"], line["fold"])
-        places = np.searchsorted(tested, split_of(source, design, task).test)
-        values[design.seeds.index(task.seed)][:, :, places] = np.array(line["values"], np.float64)
-    at = next((line["at"] for line in lines if line["at"] is not None), [np.nan] * len(weights))
-    count = (~np.isnan(values)).sum(axis=0)
-    mean = np.where(count > 0, np.nansum(values, axis=0) / np.maximum(count, 1), np.nan)
-    return _System(f"{system.backend} GoalRanker", np.array(at), weights, mean)
-
-
-def _given(source: Source, goals: _Goals, name: str, folds: int) -> _System:
+def _given(source: Source, goals: _Goals, name: str, folds: int) -> _Settings:
     """Return scores of an existing model, valued as GoalRanker values its settings."""
     groups, tested = source.data.groups, judged(source.scheme, folds)
     rows = groups.spread(np.isin(np.arange(groups.n_queries), tested))
@@ -446,7 +362,7 @@ def _given(source: Source, goals: _Goals, name: str, folds: int) -> _System:
         shifted = (labels - np.repeat(lowest, sizes))[kept]
         found = measure.per_query(shifted, scores[kept], group=sizes[known])
         values[0, number, known] = found if measure.higher_is_better else -found
-    return _System(name, np.array([np.nan]), np.full((1, len(goals)), np.nan), values)
+    return _Settings(name, np.array([np.nan]), np.full((1, len(goals)), np.nan), values)
 
 
 def _plain(values: Any) -> Any:

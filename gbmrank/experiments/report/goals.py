@@ -1,6 +1,6 @@
 """The front of a ranker of several goals, as a chart and as a page; several fronts side by side."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -55,8 +55,13 @@ def chart(front: Any, systems: Mapping[str, Any] | None = None) -> Html:
 
 def page(front: Any) -> str:
     """Return the page of :meth:`gbmrank.Front.to_html`."""
+    means, widths = front.differences()
     rows = []
-    for row, cells in enumerate(_cells(front)):
+    for row, known in enumerate(zip(front.values, means, widths, strict=True)):
+        cells = [
+            f"{fixed(value)} ({signed(mean)} ± {fixed(width)})"
+            for value, mean, width in zip(*known, strict=True)
+        ]
         mark = "served" if row == front.served else "dominated" if front.dominated[row] else ""
         rows.append((fixed(front.at[row], 2), *cells, mark))
     title = "What every setting is worth: " + " and ".join(front.goals)
@@ -69,32 +74,20 @@ def page(front: Any) -> str:
 
 def comparison_page(found: Any) -> str:
     """Return the page of ``gbmrank compare --goals``."""
-    front, cells, rows, items = found.front, list(_cells(found.front)), [], []
-    for number, (system, own) in enumerate(found.systems.items()):
+    names, front = dict.fromkeys(found.systems), found.front
+    systems = {name: np.flatnonzero(np.array(found.systems) == name) for name in names}
+    items = []
+    for number, name in enumerate(names):
         class_, dash = color(number)
         line = el("line", x1=0, y1=5, x2=26, y2=5, class_="curve", stroke_dasharray=dash)
         kind = f"swatch {class_}"
         swatch = el("svg", line, viewBox="0 0 26 10", class_=kind, aria_hidden="true")
-        items.append(el("li", swatch, system))
-        for row in own.tolist():
-            weights = " / ".join(fixed(one, 2) for one in front.weights[row])
-            rows.append((system, found.names[row], weights, *cells[row], found.mark(row)))
-    head = ["system", "setting", "weights", *front.goals, ""]
+        items.append(el("li", swatch, name))
     return plain_page(
         f"{found.title}: {' and '.join(front.goals)}",
         el("ul", items, class_="legend"),
-        chart(front, found.systems),
+        chart(front, systems),
         el("p", found.about),
-        table(head, rows),
+        table(["system", "setting", *front.goals, ""], found.rows()),
         [el("p", note) for note in found.notes],
     )
-
-
-def _cells(front: Any) -> Iterator[list[str]]:
-    """Yield the cells of each setting: its values, and how they differ from the served one."""
-    means, widths = front.differences()
-    for known in zip(front.values, means, widths, strict=True):
-        yield [
-            f"{fixed(value)} ({signed(mean)} ± {fixed(width)})"
-            for value, mean, width in zip(*known, strict=True)
-        ]
