@@ -28,7 +28,7 @@ from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
 from gbmrank.experiments.design import LEARNING_RATE, TUNERS, plain_seeds
-from gbmrank.experiments.goals import GoalComparison, compare_goals
+from gbmrank.experiments.goal_comparison import GoalComparison, compare_goals
 from gbmrank.experiments.preparation import (
     CLICK_METRICS,
     DEFAULT_METRICS,

@@ -3,13 +3,16 @@
 import csv
 import json
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gbmrank
-from gbmrank.cli import main
+from gbmrank.cli import compare, main
 from gbmrank.demo_data import demo_data
 
 GOALS = ("--goals", "relevance=label,margin=margin")
@@ -202,8 +205,44 @@ def test_a_run_that_fails_is_told_and_tried_again(capsys, monkeypatch, rows, out
     assert len(calls) == 3
 
 
-def test_the_demonstration_has_two_goals(capsys, out):
-    run(capsys, "--goals", "relevance=label,margin=margin", "--out", out, code=2)
+def test_a_stopped_comparison_keeps_its_runs(capsys, monkeypatch, rows, out):
+    fit, calls = gbmrank.GoalRanker.fit, []
+
+    def stopped(self, *given, **named):
+        calls.append(self.backend)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fit(self, *given, **named)
+
+    monkeypatch.setattr(gbmrank.GoalRanker, "fit", stopped)
+    command = (rows, *GOALS, *QUICK, *LIGHT, "--out", out)
+    assert main(["compare", *command]) == 130
+    assert "1 of 2 runs are done and kept" in capsys.readouterr().err
+    run(capsys, *command)
+    assert len(calls) == 3
+
+
+def test_a_killed_comparison_continues(capsys, rows, out):
+    command = (rows, *GOALS, *QUICK, *LIGHT, "--seeds", "6", "--out", out)
+    lines = Path(out) / "runs" / "goals.jsonl"
+    with subprocess.Popen([sys.executable, "-m", "gbmrank", "compare", *command]) as process:
+        while process.poll() is None and not (lines.exists() and lines.stat().st_size):
+            time.sleep(0.01)
+        process.kill()
+    kept = lines.read_text().splitlines()
+    found = as_json(capsys, *command)
+    assert lines.read_text().splitlines()[0] == kept[0]
+    assert as_json(capsys, *command[:-1], f"{out}-2")["settings"] == found["settings"]
+
+
+def test_the_demonstration_has_two_goals(capsys, monkeypatch, out):
+    monkeypatch.setattr(compare, "demo_data", lambda goals: demo_data(100, items=8, goals=goals))
+    goals = ("--goals", "relevance=relevance,margin=margin")
+    found = as_json(capsys, *goals, *QUICK, *LIGHT, "--out", out)
+    assert found["title"] == "demonstration data"
+    assert "over 100 test queries" in found["about"]
+    assert main(["compare", *GOALS, "--out", out]) == 2
+    assert "no 'label'; its goals are relevance and margin" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -310,13 +310,15 @@ def _notes(source: Source, design: Design, lines: Mapping[Task, _Line]) -> Itera
     yield from (*source.notes, *provenance.column_notes(source, design))
     if (leakage := source.leakage()) is not None:
         yield leakage
+    for system in design.systems:
+        own = [None in line["at"] for task, line in lines.items() if task.system == system]
+        if any(own) and len(next(iter(lines.values()))["weights"][0]) == 2:
+            yield (
+                f"{system.backend}: in {sum(own)} of {len(own)} runs the models of the goals do "
+                "not clearly differ, so settings are weights there and no levelled dial"
+            )
     for task, line in lines.items():
         where = f"{task.system.backend}, fold {task.fold + 1}, seed {task.seed}"
-        if None in line["at"] and len(line["weights"][0]) == 2:
-            yield (
-                f"{where}: the models of the goals do not clearly differ, so there is no levelled "
-                "dial, and settings are weights"
-            )
         yield from (f"{where}: {text}" for text in line["warnings"])
 
 
