@@ -418,7 +418,6 @@ def _fronts(found: GoalComparison, files: dict[str, str]) -> str:
         ),
         filled(f"{found.about} r is that setting, d is dominated by another one."),
         *(filled(note, "note: ") for note in found.notes),
-        *(filled(f"{one['system']}: failed, {one['error']}") for one in found.failed),
         f"{bold('report')}  {clean(files['report'])}",
     ]
     return "\n\n".join(parts)

@@ -149,8 +149,8 @@ def compare_goals(
         for system in design.systems:
             if own := {task: done[task] for task in done if task.system == system}:
                 parts.append(_pooled(source, design, own))
-        ordered = {task: done[task] for task in design.tasks if task in done}
-        found = _comparison(source, goals, parts, failed, [*_notes(source, design, ordered)])
+        notes = [*_notes(source, design, done)]
+        found = _comparison(source, goals, parts, failed, notes)
         finish(found)
     return found
 
@@ -235,7 +235,7 @@ def _run_all(
                 line, run = _trained(source, design, goals, task)
             except Exception as error:
                 run = failed_run(design, task, error)
-                failed.append({**task._asdict(), "error": run.error})
+                failed.append({**task._asdict(), "error": run.error})  # tried again next time
             else:
                 with path.open("a", encoding="utf-8") as file:
                     file.write(f"{json.dumps(line, allow_nan=False)}\n")
@@ -249,7 +249,7 @@ def _run_all(
         raise
     finally:
         progress.end()
-    return done, failed
+    return {task: done[task] for task in design.tasks if task in done}, failed
 
 
 def _trained(source: Source, design: Design, goals: _Goals, task: Task) -> tuple[_Line, Run]:
@@ -329,6 +329,9 @@ def _comparison(
     known = np.logical_and.reduce([~np.isnan(one.values).all(axis=(0, 1)) for one in parts])
     if not known.any():
         raise DataError(f"no query has values of all systems; {len(failed)} runs failed")
+    for one in failed:
+        where = Task(one["system"], one["seed"], one["fold"])
+        notes = [*notes, f"{where}: failed, {one['error']}"]
     if not known.all():
         notes = [*notes, f"{(~known).sum()} queries without values of all systems are left out"]
     first = parts[0].weights
