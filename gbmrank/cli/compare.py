@@ -11,8 +11,8 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,14 @@ from gbmrank.boosters.supported import BACKENDS
 from gbmrank.cli.arguments import add_columns, file_options, number, option, read_value, whole
 from gbmrank.cli.screen import bold, clean, filled, fitted, line_width, show, system_message
 from gbmrank.clicks import PositionBias
+from gbmrank.data.demonstration import demo_data
+from gbmrank.data.files import write_whole
 from gbmrank.data.readers import Limits, read_column
 from gbmrank.errors import ConfigError, GbmrankWarning
 from gbmrank.experiments import summary
 from gbmrank.experiments.comparison import Comparison, compare_source
 from gbmrank.experiments.design import LEARNING_RATE, TUNERS, plain_seeds
+from gbmrank.experiments.goal_comparison import GoalComparison, compare_goals
 from gbmrank.experiments.preparation import (
     CLICK_METRICS,
     DEFAULT_METRICS,
@@ -34,8 +37,8 @@ from gbmrank.experiments.preparation import (
     demonstration,
 )
 from gbmrank.experiments.progress import Progress, progress_on
-from gbmrank.experiments.sources import Source, further_columns, read_source
-from gbmrank.experiments.store import check_folder
+from gbmrank.experiments.sources import Source, further_columns, goal_key, read_source
+from gbmrank.experiments.store import check_folder, json_bytes
 from gbmrank.experiments.systems import split_list
 
 _SCHEMA = "gbmrank.compare/1"
@@ -49,6 +52,11 @@ _PARAMS = {
         re.compile(f"(?P<who>.+):{_NAME_VALUE}", re.DOTALL),
     ),
 }
+_WITHOUT_GOALS = (
+    *("--objectives", "--quick", "--baseline", "--margin", "--position", "--truth", "--tune"),
+    *("--position-bias", "--clip", "--tuner", "--jobs", "--label-column"),
+)
+_CELL, _WIDTH = 22, 80  # of the table of fronts
 _KEPT = 4  # columns that are shown on narrow terminals too: system, mean, difference, p
 _SHOWN = "(default: %(default)s)"
 
@@ -74,17 +82,20 @@ def run(given: argparse.Namespace) -> int:
     if given.resume and given.force:
         raise ConfigError("--resume continues a run and --force starts over; give only one of them")
     out = Path(given.out)
-    check_folder(out, resume=given.resume, force=given.force)
+    goals = _goals(given)
+    check_folder(out, resume=given.resume or bool(goals), force=given.force)
     settings = _settings(given)
     data = _data(given)
     if data is None:
-        settings = demonstration(settings)
-    source = _source(given, data)
+        usual = demonstration(settings)
+        settings = replace(usual, metrics=settings.metrics) if goals else usual
+    source = _source(given, data, goals)
+    compared = partial(compare_goals, columns=goals) if goals else compare_source
     try:
         # Standard output is for the result; boosters and plugins print to standard error.
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore", GbmrankWarning)  # shown below as notes, by system
-            found = compare_source(source, settings, partial(_write, out=out))
+            found = compared(source, settings=settings, finish=partial(_write, out=out))
     except KeyboardInterrupt as stopped:
         if not str(stopped):  # before the first run or after the last
             raise
@@ -93,7 +104,10 @@ def run(given: argparse.Namespace) -> int:
         if not hasattr(error, "__notes__"):  # before the first run
             raise
         return _stopped(f"error: {system_message(error)}; {error.__notes__[0]}", out, _MACHINE)
-    files = {kind: str(out / name) for kind, name in _FILES.items()}
+    files = {kind: str(out / name) for kind, name in _FILES.items() if (out / name).exists()}
+    if isinstance(found, GoalComparison):
+        show(given, {**found.to_json(), "files": files}, partial(_fronts, found, files))
+        return _SOME_FAILED if found.failed else 0
     show(given, _as_json(found, files), partial(_as_text, found, files), allow_nan=False)
     return _SOME_FAILED if found.results.failed else 0
 
@@ -133,6 +147,12 @@ def _add_data(group: Any, columns: Any) -> None:
 
 
 def _add_systems(group: Any) -> None:
+    goals = (
+        "label columns of two or more goals, such as relevance=label,margin=margin: fronts of one "
+        "GoalRanker per booster, each goal alone and --scores; valued by --metrics, one for all "
+        "goals or one for each. The same command continues an interrupted run"
+    )
+    option(group, "--goals NAME=COLUMN,...", goals)
     objectives = (
         'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; crossfit:OBJECTIVE trains '
         "in folds, distilled:OBJECTIVE one model on the scores of that; may be repeated "
@@ -228,12 +248,45 @@ def _data(given: argparse.Namespace) -> Any:
     return parts or given.data or None
 
 
-def _source(given: argparse.Namespace, data: Any) -> Source:
+def _goals(given: argparse.Namespace) -> dict[str, str]:
+    """Return the label column of each goal."""
+    if given.goals is None:
+        return {}
+    found: dict[str, str] = {}
+    for text in given.goals.split(","):
+        name, _, column = (part.strip() for part in text.partition("="))
+        if not name or not column or name in found or column in found.values():
+            raise ConfigError(
+                f"--goals {given.goals}: the form is relevance=label,margin=margin, with a name "
+                "and a column of its own for each goal"
+            )
+        found[name] = column
+    if len(found) < 2:
+        raise ConfigError(f"--goals {given.goals}: two or more goals are needed")
+    for flag in _WITHOUT_GOALS:
+        if getattr(given, flag[2:].replace("-", "_")) not in (None, False, 0, TUNERS[0]):
+            raise ConfigError(f"{flag} has no meaning with --goals; leave it out")
+    if both := set(found.values()).intersection(given.feature or ()):
+        raise ConfigError(f"{min(both)} is the label column of a goal, so it cannot be a feature")
+    return found
+
+
+def _source(given: argparse.Namespace, data: Any, goals: Mapping[str, str]) -> Source:
     names = [name for text in given.categorical or () for name in split_list(text)]
     limits = Limits() if given.max_bytes is None else Limits(max_bytes=given.max_bytes)
-    options = file_options(given, limits, categorical=names)
+    options = file_options(given, limits, categorical=names, need_label=not goals)
     scores = _scores(given.scores)
     further = further_columns(given.weight, given.position, given.time, scores, given.truth)
+    labels: Mapping[str, Any] = goals
+    if goals and data is None:
+        data = demo_data(goals=2)
+        if unknown := [one for one in goals.values() if one not in data.columns]:
+            known = " and ".join(data.columns)
+            raise ConfigError(
+                f"the demonstration data has no {unknown[0]!r}; its goals are {known}"
+            )
+        labels = {goal: data.columns[column] for goal, column in goals.items()}
+    further |= {goal_key(goal): column for goal, column in labels.items()}
     source = read_source(data, options, further)
     leakage = source.leakage()
     if leakage is not None and not given.allow_overlap:
@@ -297,13 +350,20 @@ def _params(flag: str, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _write(found: Comparison, out: Path) -> None:
+def _write(found: Comparison | GoalComparison, out: Path) -> None:
     """Write the files; the report comes last, as it links to the others."""
     try:
+        if isinstance(found, GoalComparison):
+            write_whole(out / _FILES["results"], json_bytes(found.to_json()))
+            write_whole(out / _FILES["report"], found.to_html().encode())
+            return
         found.to_json(out / _FILES["results"])
         found.to_csv(out / _FILES["per_query"])
         found.to_html(out / _FILES["report"])
     except OSError as error:
+        if isinstance(found, GoalComparison):
+            error.add_note("all runs are done")
+            raise
         runs = len(found.results.runs)
         error.add_note(f"{runs - len(found.results.failed)} of {runs} runs are done")
         raise
@@ -331,6 +391,36 @@ def _findings(found: Comparison) -> list[str]:
     regret = summary.regret_sentence(found.analysis)
     said = [found.analysis.verdict, *([] if regret is None else [regret])]
     return ["\n".join([shown, *map(filled, summary.footnotes(found.results))]), *map(filled, said)]
+
+
+def _fronts(found: GoalComparison, files: dict[str, str]) -> str:
+    """Return the settings of all systems as a table, about eleven of each booster."""
+    rows: list[list[str]] = []
+    systems = {name: found.systems.count(name) for name in found.systems}
+    every = {name: max(1, (count - 1) // 10) for name, count in systems.items()}
+    for at, (system, setting, *cells, mark) in enumerate(found.rows()):
+        if not setting:
+            rows.append([system[:_CELL], *cells, mark[:1]])
+            continue
+        if found.systems.index(system) == at:
+            rows.append([system, *[""] * len(cells), ""])
+        place = at - found.systems.index(system)
+        if place % every[system] == 0 or setting.endswith(" alone") or mark == "reference":
+            rows.append([f"  {setting}"[:_CELL], *cells, mark[:1]])
+    goals, width = found.front.goals, min(line_width() or _WIDTH, _WIDTH)
+    parts = [
+        bold(clean(f"{found.title}: {' and '.join(goals)}")),
+        fitted(
+            ["setting", *(goal[:_CELL] for goal in goals), ""],
+            rows,
+            "<" + ">" * len(goals),
+            width=width,
+        ),
+        filled(f"{found.about} r is that setting, d is dominated by another one."),
+        *(filled(note, "note: ") for note in found.notes),
+        f"{bold('report')}  {clean(files['report'])}",
+    ]
+    return "\n\n".join(parts)
 
 
 def _as_json(found: Comparison, files: dict[str, str]) -> dict[str, Any]:

@@ -31,7 +31,8 @@ from gbmrank.registry.composition import spec_of
 from gbmrank.types import FloatArray, IntArray
 
 _SETTINGS = 41  # of a dial, both ends included
-_FEWEST = 10  # queries that level a dial, and queries that value it
+FEWEST = 10
+"""Least number of queries that level a dial, and of those that value it."""
 _LATTICE = 60  # settings of a front of more than two goals, at most
 
 
@@ -491,10 +492,10 @@ class GoalRanker(AbstractEstimator):
             first = order < len(order) // 2
             made = [made[0].taken(first), made[0].taken(~first)] if len(order) > 1 else made * 2
         fewest = min(rows.groups.n_queries for rows in made)
-        if fewest < _FEWEST:
+        if fewest < FEWEST:
             raise DataError(
                 f"the dial is levelled and valued on separate validation queries, {fewest} of "
-                f"them; each needs at least {_FEWEST}. Give an eval_set= with more queries"
+                f"them; each needs at least {FEWEST}. Give an eval_set= with more queries"
             )
         return made[0], made[1]
 
@@ -647,7 +648,9 @@ class GoalRanker(AbstractEstimator):
             reached.append(np.nanmean(own - other, axis=1) / gain.mean)
         place = np.maximum.accumulate((1.0 + reached[0] - reached[1]) / 2.0)
         place, kept = np.unique(np.clip(place, 0.0, 1.0), return_index=True)
-        self._dial = place, weights[kept]
+        weights = weights[kept]
+        weights[-1] = 1.0  # where others reach the end too, it is still the first goal alone
+        self._dial = place, weights
 
     def _value(self, metrics: Mapping[str, Any], rows: _Rows | None) -> None:
         vars(self).pop("front_", None)

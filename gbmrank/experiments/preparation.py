@@ -118,14 +118,14 @@ def prepare(source: Source, settings: Settings) -> Prepared:
         metrics=tuple(str(one) for one in metrics),
         regret_k=None if source.gain is None else metrics[0].spec.k or _REGRET_K,
     )
-    jobs, threads = _shares(settings, len(design.tasks), here)
+    jobs, threads = shares(settings, len(design.tasks), here)
     design = replace(design, threads=threads)
     check_split(source.scheme, design.folds)
     design, notes = _with_clicks(source, design, settings, metrics)
     chosen = chosen._replace(notes=(*chosen.notes, *notes))
     _check_rows(source, design.folds)
     _check_metrics(source, design, metrics)
-    _check_plans(design)
+    check_plans(design)
     return Prepared(
         source=source,
         design=design,
@@ -230,7 +230,7 @@ def _check_metrics(source: Source, design: Design, metrics: MetricList) -> None:
             )
 
 
-def _check_plans(design: Design) -> None:
+def check_plans(design: Design) -> None:
     """Raise for parameters that are invalid for any rows."""
     for system in design.systems:
         if system.is_given:
@@ -247,7 +247,7 @@ def _check_plans(design: Design) -> None:
             ) from error
 
 
-def _shares(settings: Settings, tasks: int, here: bool) -> tuple[int, int]:
+def shares(settings: Settings, tasks: int, here: bool) -> tuple[int, int]:
     """Return the number of processes and the threads of each, within the limit."""
     for name in ("jobs", "threads"):
         if (value := getattr(settings, name)) is not None:

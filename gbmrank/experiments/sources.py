@@ -38,7 +38,7 @@ from gbmrank.experiments.splits import PARTS, Scheme, read_times
 from gbmrank.types import FloatArray, IntArray
 
 _SHOWN_NAMES = 8
-_SCORES = "scores:"
+_SCORES, _GOAL = "scores:", "goal:"
 _TEST = PARTS.index("test")
 _COLUMNS = ("position", "truth")  # stored with the rows under these names
 _FILL = {"weight": 1.0}  # for rows in parts that need no value; NaN otherwise
@@ -137,8 +137,8 @@ def read_source(
 ) -> Source:
     """Read data in any of the supported forms.
 
-    ``further`` has columns by role ("weight", "position", "time", "truth", "scores:NAME"): the
-    name of one, a file of numbers, an array, or arrays by part.
+    ``further`` has columns by role ("weight", "position", "time", "truth", "scores:NAME",
+    "goal:NAME"): the name of one, a file of numbers, an array, or arrays by part.
     """
     options = options or FileOptions(columns=Header(features=None))
     further = further or {}
@@ -183,6 +183,15 @@ def scores_key(name: str) -> str:
     'scores:production'
     """
     return f"{_SCORES}{name}"
+
+
+def goal_key(name: str) -> str:
+    """Return the key of the labels of a goal, among further columns and in the data.
+
+    >>> goal_key("margin")
+    'goal:margin'
+    """
+    return f"{_GOAL}{name}"
 
 
 def _selected(source: Source, columns: Header) -> Source:
@@ -237,7 +246,7 @@ def _completed(source: Source, given: Mapping[str, Any]) -> Source:
     """Add weights, positions, times and the scores of existing models to the rows."""
     made = {key: _column(source, key, one) for key, one in given.items()}
     data, weight = source.data, made.get("weight")
-    columns = {key: made[key] for key in _COLUMNS if key in made}
+    columns = {key: made[key] for key in made if key in _COLUMNS or key.startswith(_GOAL)}
     if weight is not None or columns:
         checked = RankingData.from_arrays(
             data.labels, group=data.groups.sizes, weight=weight, columns=columns

@@ -15,7 +15,7 @@ The promise of ``pick`` is tried on fresh queries of the demonstration data: val
 drawn again and again, and the true share is taken from many others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,6 +242,18 @@ def promises(runs: int, rounds: int, settings: Settings) -> list[tuple[str, floa
     return made
 
 
+def with_error(values: Sequence[float]) -> str:
+    """Return the mean of splits and its standard error, which needs two.
+
+    >>> with_error([1.0, 2.0, 3.0]), with_error([0.5])
+    ('2.000 ± 0.577', '0.500')
+    """
+    mean = f"{np.mean(values):.3f}"
+    if len(values) < 2:
+        return mean
+    return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.3f}"
+
+
 def page(
     found: Mapping[tuple[str, str], list[Mapping[str, tuple[float, float]]]],
     promise: list[tuple[str, float, int, float]],
@@ -274,15 +286,16 @@ def page(
     ]
     for (name, backend), runs in found.items():
         cells = [
-            " / ".join(f"{np.mean([one[c][which] for one in runs]):.3f}" for which in (0, 1))
+            " / ".join(with_error([one[c][which] for one in runs]) for which in (0, 1))
             for c in CONTENDERS
         ]
         lines.append(f"| {name} | {backend} | {' | '.join(cells)} |")
     lines += [
         "",
         (
-            "Balance / hypervolume, means over splits; larger is better. Differences are paired "
-            "over sets, boosters and splits."
+            "Balance / hypervolume, means over splits ± one standard error; larger is better. "
+            "Splits share their queries, so the errors tell how much splits differ. Differences "
+            "are paired over sets, boosters and splits."
         ),
         "",
         "## The promise of `pick`",

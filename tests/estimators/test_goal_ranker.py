@@ -50,6 +50,21 @@ def test_the_ends_are_the_goals_alone(backend):
         np.testing.assert_array_equal(ranker.rank(test.X, qid=test.qid, at=at), ranks)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_the_ends_are_the_goals_alone_where_mixtures_are_as_good(seed):
+    train, valid = (demo_data(60, 8, seed=one, goals=2) for one in (seed, seed + 50))
+    ranker = GoalRanker(GOALS, n_estimators=10, learning_rate=0.3, n_jobs=1).fit(
+        train.X,
+        train.columns,
+        qid=train.qid,
+        eval_set=(valid.X, valid.columns),
+        eval_qid=valid.qid,
+    )
+    for goal, at in (("relevance", 1.0), ("margin", 0.0)):
+        alone = ranker.predict(valid.X, weights={goal: 1})
+        np.testing.assert_array_equal(ranker.predict(valid.X, at=at), alone)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("setting", [{"at": 0.3}, {"at": 0.7}, {"weights": {"margin": 1}}])
 def test_one_setting_is_one_model_file(backend, setting, tmp_path):
