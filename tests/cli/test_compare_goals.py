@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def table(path: Path, queries: int = 100, missing: int = 0, gap: bool = False) -
     with path.open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(HEAD)
-        columns = (data.qid, data.labels, data.margin, data.X[:, 0], data.X[:, :4])
+        columns: Any = (data.qid, data.labels, data.margin, data.X[:, 0], data.X[:, :4])
         for row, (query, label, margin, score, x) in enumerate(zip(*columns, strict=True)):
             known = "" if row < missing else margin
             lines.writerow([query, label, known, 1, "" if gap and not row else score, *x])
