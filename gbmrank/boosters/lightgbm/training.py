@@ -17,7 +17,7 @@ from gbmrank.boosters.lightgbm.dataset import READS, import_lightgbm, seed_drops
 from gbmrank.boosters.lightgbm.network import OF_NETWORK
 from gbmrank.boosters.trees import Tree, Trees
 from gbmrank.data.files import BLANK, NAME, with_checksum
-from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
+from gbmrank.data.row_store import RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import Reads, dense
 from gbmrank.errors import ConfigError, DataError, NumericError
@@ -378,7 +378,7 @@ def _sequence(lgb: Any, store: RowStore) -> Any:
     """Return rows on disk as LightGBM reads them; it keeps a bin of about a byte per value."""
 
     class Rows(lgb.Sequence):  # type: ignore[misc]
-        batch_size = BLOCK
+        batch_size = store.block
 
         def __len__(self) -> int:
             return len(store)

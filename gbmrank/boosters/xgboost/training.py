@@ -19,7 +19,7 @@ from gbmrank.boosters.xgboost.dataset import READS, import_xgboost, repeated
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData, sorted_ties
-from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
+from gbmrank.data.row_store import RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import Reads, categorical_columns, column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
@@ -391,9 +391,8 @@ def _of_store(
     if (held := store.data_set(data)) is not None:
         return held
     weight, offsets = columns["weight"], data.groups.offsets
-    cuts = np.searchsorted(offsets, np.arange(0, len(store) + BLOCK, BLOCK)).clip(
-        max=len(offsets) - 1
-    )
+    pages = np.arange(0, len(store) + store.block, store.block)
+    cuts = np.searchsorted(offsets, pages).clip(max=len(offsets) - 1)
 
     def batches() -> Iterator[Mapping[str, Any]]:
         for first, last in itertools.pairwise(cuts):
