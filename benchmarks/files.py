@@ -91,8 +91,9 @@ def _write(folder: Path, n_rows: int) -> None:
 
 def by_hand(booster: str, folder: str, out: str, threads: int) -> None:
     """Train with a booster's own means on rows from files."""
-    import gbmrank
     from pyarrow import parquet
+
+    import gbmrank
 
     dtype, path = np.dtype("<f8" if booster == "lightgbm" else "<f4"), Path(f"{out}.rows")
     labels, ids = [], []
@@ -112,3 +113,63 @@ def by_hand(booster: str, folder: str, out: str, threads: int) -> None:
     train = _lightgbm if booster == "lightgbm" else _xgboost
     train(rows, y, qid, objective, names, threads, out)
     path.unlink()
+
+
+def _lightgbm(
+    rows: Any, y: Any, qid: Any, objective: Any, names: list[str], threads: int, out: str
+) -> None:
+    import lightgbm as lgb
+
+    class Rows(lgb.Sequence):  # type: ignore[misc]
+        batch_size = _AT_ONCE
+
+        def __len__(self) -> int:
+            return len(rows)
+
+        def __getitem__(self, at: Any) -> Any:
+            return np.array(rows[at])
+
+    params = {"num_threads": threads, "metric": "None", "verbosity": -1, "seed": 0}
+    params |= {"force_col_wise": True, "feature_pre_filter": False, "objective": objective}
+    params |= {"min_sum_hessian_in_leaf": 1e-6}
+    sizes = np.unique(qid, return_counts=True)[1]
+    data = lgb.Dataset(
+        Rows(),
+        y,
+        group=sizes,
+        feature_name=names,
+        params={name: value for name, value in params.items() if name != "objective"},
+    )
+    lgb.train(params, data, _ROUNDS).save_model(out)
+
+
+def _xgboost(
+    rows: Any, y: Any, qid: Any, objective: Any, names: list[str], threads: int, out: str
+) -> None:
+    import xgboost as xgb
+
+    cuts = np.searchsorted(qid, qid[np.arange(_AT_ONCE, len(y), _AT_ONCE)])
+    parts = [slice(*pair) for pair in zip([0, *cuts], [*cuts, len(y)], strict=True)]
+
+    class Rows(xgb.DataIter):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(cache_prefix=f"{out}.pages")
+            self.reset()
+
+        def reset(self) -> None:
+            self.left = iter(parts)
+
+        def next(self, input_data: Any) -> bool:
+            if (part := next(self.left, None)) is not None:
+                about = {"label": y[part], "qid": qid[part], "feature_names": names}
+                input_data(data=np.array(rows[part]), **about)
+            return part is not None
+
+    data = xgb.ExtMemQuantileDMatrix(Rows(), nthread=threads)
+    params = {"nthread": threads, "base_score": 0.0, "min_child_weight": 1e-3, "seed": 0}
+    params |= {"disable_default_eval_metric": 1}
+    xgb.train(params, data, _ROUNDS, obj=objective).save_model(out)
+
+
+if __name__ == "__main__":
+    by_hand(*sys.argv[1:4], threads=int(sys.argv[4]))
