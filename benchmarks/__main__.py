@@ -25,6 +25,7 @@ TOPICS = {
     "long_queries": "one query of up to a million rows: exact, linear-time, boosters",
     "graphs": "preference graphs: building, rounds on a million edges, decoding",
     "metrics": "tie-exact metrics against other tools",
+    "files": "gbmrank train on Parquet files beside a script for the same model, by hand",
     "growing": "cost per row from 1e5 to 1e7 rows, memory of our own state",
     "workers": "Dask: one worker against two, and two against one machine",
     "start": "import time, first gradient call with and without cached kernels",

@@ -113,9 +113,16 @@ def _message(program: str, error: Exception) -> str | None:
         return f"{error} (see {program} --help)"
     if isinstance(error, OSError) and not isinstance(error, GbmrankError):
         return system_message(error)
-    if isinstance(error, MemoryError):
+    if _lacks_memory(error):
         return "the memory of this process is not enough; raise its limit, or give fewer rows"
     return str(error) if isinstance(error, GbmrankError) else None
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error, or its cause, is for want of memory; boosters raise it as their own."""
+    if error is None or isinstance(error, MemoryError):
+        return error is not None
+    return "std::bad_alloc" in str(error) or _lacks_memory(error.__cause__)
 
 
 class _UsageError(Exception):

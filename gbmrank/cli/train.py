@@ -72,6 +72,8 @@ def run(given: argparse.Namespace) -> int:
     if given.force:
         shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True, exist_ok=True)
+    for left in work.glob("*.xgboost-*"):  # by a run that was killed; their names have an address
+        left.unlink()
     try:
         with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", GbmrankWarning)  # shown below as notes

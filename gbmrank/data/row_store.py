@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from gbmrank.types import FloatArray
 
-BLOCK = 1 << 16  # rows read at once
+BLOCK = 1 << 16  # rows read at once, at most
+_CELLS_AT_ONCE = 1 << 22
 
 
 @final
@@ -25,6 +26,11 @@ class RowStore:
         self.path, self.names, self.dtype = path, names, np.dtype(dtype)
         self.shape = (0, width)
         self._held: list[Any] = []  # labels, and a booster's data set of these rows and labels
+
+    @property
+    def block(self) -> int:
+        """Number of rows that are read at once: fewer of wide rows."""
+        return max(min(BLOCK, _CELLS_AT_ONCE // max(self.shape[1], 1)), 1)
 
     def renamed(self, names: list[str]) -> "RowStore":
         """Return the same rows with other names of columns."""
@@ -73,15 +79,15 @@ class RowStore:
             return self.rows(first, last)
         if isinstance(key, int | np.integer):
             return self.rows(int(key), int(key) + 1)[0]
-        starts = range(0, len(self), BLOCK)
+        starts = range(0, len(self), self.block)
         by_block = np.split(np.asarray(key), np.searchsorted(key, starts[1:]))
         blocks = zip(self.blocks(), by_block, starts, strict=True)
         return np.concatenate([block[rows - start] for block, rows, start in blocks])
 
     def blocks(self) -> Iterator[npt.NDArray[Any]]:
         """Yield all rows, some at a time."""
-        for start in range(0, len(self), BLOCK):
-            yield self.rows(start, min(start + BLOCK, len(self)))
+        for start in range(0, len(self), self.block):
+            yield self.rows(start, min(start + self.block, len(self)))
 
 
 def by_blocks(score: Callable[[Any], FloatArray], features: Any) -> FloatArray:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 import gbmrank
 from gbmrank.cli import main
 from gbmrank.data.demonstration import FEATURES, demo_data
+from gbmrank.data.row_store import RowStore
+from gbmrank.errors import ConfigError
 
 SUFFIX = {"lightgbm": ".txt", "xgboost": ".ubj"}
 DATA = demo_data(120, 12, seed=0)
@@ -226,6 +229,44 @@ def test_a_full_disk_keeps_the_last_checkpoint(folder, tmp_path, capsys, monkeyp
         "3.txt"
     )
     assert main(["train", *map(str, given), "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("backend", SUFFIX)
+def test_a_full_memory_is_no_bug(backend, folder, tmp_path, capsys, monkeypatch):
+    """Boosters raise an error of their own for std::bad_alloc."""
+    booster = pytest.importorskip(backend)
+    own = booster.core.XGBoostError if backend == "xgboost" else booster.basic.LightGBMError
+
+    def full(*_):
+        raise ConfigError(f"{backend}: failed") from own("std::bad_alloc")
+
+    monkeypatch.setattr("gbmrank.cli.train.train_in_parts", full)
+    said = refused(capsys, folder, "--backend", backend, "--out", tmp_path / f"m{SUFFIX[backend]}")
+    assert "the memory of this process is not enough" in said
+
+
+def test_xgboost_is_not_started_on_a_full_disk(folder, tmp_path, capsys, monkeypatch):
+    """It would abort the process; the same command goes on later."""
+    pytest.importorskip("xgboost")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    given = [folder, "--backend", "xgboost", "--rounds", 2, "--out", tmp_path / "m.ubj"]
+    said = refused(capsys, *given)
+    assert "No space left on device" in said
+    assert "The same command goes on from there" in said
+    monkeypatch.undo()
+    left = tmp_path / "m.ubj.work" / "train.rows.xgboost-0x1.gradient_index.page"
+    left.write_bytes(b"of a run that was killed")
+    assert main(["train", *map(str, given), "--quiet"]) == 0
+
+
+def test_wide_rows_are_read_in_smaller_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("gbmrank.data.row_store._CELLS_AT_ONCE", 50)
+    store = RowStore(tmp_path / "rows", None, 12, "<f8")
+    store.append(DATA.X[:30, :1].repeat(12, axis=1))
+    assert [len(block) for block in store.blocks()] == [4] * 7 + [2]
+    rows = np.array([0, 3, 4, 29])
+    np.testing.assert_array_equal(store[rows], DATA.X[rows, :1].repeat(12, axis=1))
 
 
 def test_a_file_that_is_not_there_leaves_nothing_behind(tmp_path, capsys):

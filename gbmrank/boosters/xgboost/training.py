@@ -1,9 +1,11 @@
 """Training with XGBoost, and its models."""
 
 import contextlib
+import errno
 import itertools
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +21,7 @@ from gbmrank.boosters.xgboost.dataset import READS, import_xgboost, repeated
 from gbmrank.boosters.xgboost.parameters import OF_DATA_SET
 from gbmrank.data.files import BLANK, NAME, with_checksum
 from gbmrank.data.queries import RankingData, sorted_ties
-from gbmrank.data.row_store import BLOCK, RowStore, by_blocks
+from gbmrank.data.row_store import RowStore, by_blocks
 from gbmrank.data.schema import Schema, safe_names
 from gbmrank.data.tables import Reads, categorical_columns, column_names, first_infinite, take_rows
 from gbmrank.errors import ConfigError, DataError, NumericError, WeightError
@@ -27,6 +29,7 @@ from gbmrank.types import FloatArray, IntArray
 
 _SLOT = "gbmrank"
 _RAW = {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}  # no link
+_BYTES_ON_DISK = 2  # per value: a bin, by rows and by columns
 _BATCHES = 8  # copies of rows that are made one after the other
 _UNSEEN = re.compile(r"category not in the training set for the (\d+)\D.*column: `(.*)`")
 
@@ -390,10 +393,10 @@ def _of_store(
     """Return a data set that XGBoost keeps on disk, beside the rows; it is made once."""
     if (held := store.data_set(data)) is not None:
         return held
+    _check_disk(store)
     weight, offsets = columns["weight"], data.groups.offsets
-    cuts = np.searchsorted(offsets, np.arange(0, len(store) + BLOCK, BLOCK)).clip(
-        max=len(offsets) - 1
-    )
+    pages = np.arange(0, len(store) + store.block, store.block)
+    cuts = np.searchsorted(offsets, pages).clip(max=len(offsets) - 1)
 
     def batches() -> Iterator[Mapping[str, Any]]:
         for first, last in itertools.pairwise(cuts):
@@ -418,6 +421,19 @@ def _of_store(
     keep_rows(made, data)
     store.hold(data, made)
     return made
+
+
+def _check_disk(store: RowStore) -> None:
+    """Raise OSError for a disk without space for XGBoost's bins: it would abort the process."""
+    needed = _BYTES_ON_DISK * store.shape[0] * store.shape[1]
+    free = shutil.disk_usage(store.path.parent).free
+    if free < needed:
+        raise OSError(
+            errno.ENOSPC,
+            f"No space left on device: XGBoost needs {needed / 1e6:,.0f} MB, "
+            f"{free / 1e6:,.0f} are free",
+            str(store.path.parent),
+        )
 
 
 def _in_batches(xgb: Any, part: PooledPart, columns: Any, params: Any, binned: Any) -> Any:

@@ -62,7 +62,7 @@ _DELIMITERS = (",", "\t", ";", "|")
 _CATEGORIES_HINT = "gbmrank compare reads strings as categories (--categorical)"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _FINITE = ("label", "score", "weight")  # parts without missing values
-_CELLS_AT_ONCE = 1 << 22  # of a Parquet file
+_CELLS_AT_ONCE = 1 << 21  # of a Parquet file
 
 
 @final
@@ -399,6 +399,8 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
             if not file.seekable():
                 raise DataError(f"{quoted(path)} is a pipe; save it, as Parquet needs a real file")
             yield pq.ParquetFile(file)
+    except pa.ArrowMemoryError:  # an ArrowException too
+        raise
     except pa.ArrowException as error:
         raise ParseError(f"{quoted(path)[1:-1]}: not a readable Parquet file: {error}") from error
 
@@ -572,9 +574,9 @@ def _arrow_column(column: Any, part: str, name: str, path: PathLike) -> Any:
         raise ParseError(
             f"{file}: column {quoted(name)} must contain numbers; it has type {column.type}{hint}"
         )
-    numbers = values.astype(np.float64)
     if part not in _FINITE:
-        return numbers
+        return values.astype(np.float64, copy=False)
+    numbers = values.astype(np.float64)
     check_digits(values, f"values of {quoted(name)} in {quoted(path)}")
     if len(broken := np.flatnonzero(~np.isfinite(numbers))):
         raise ParseError(

@@ -155,10 +155,10 @@ def store_rows(
     labels: list[FloatArray] = []
     weights: list[FloatArray] = []
     notes: dict[str, None] = {}
-    queries, store, first = _Queries(), None, None
+    queries, store = _Queries(), None
+    roles: dict[str, str] = {}
     path.unlink(missing_ok=True)
     for file, part in read_parts(paths, options):
-        first = first or part
         if part.categories:
             named = ", ".join(map(quoted, part.categories))
             raise ConfigError(
@@ -175,18 +175,19 @@ def store_rows(
             )
         if store is None:
             names = None if part.by_index else list(part.feature_names)
-            store = RowStore(path, names, part.X.shape[1], dtype)
-        if part.X.shape[1] > store.shape[1]:
+            store, roles = RowStore(path, names, part.X.shape[1], dtype), dict(part.roles)
+        lacking = store.shape[1] - part.X.shape[1]
+        if lacking < 0:
             raise DataError(
                 f"{quoted(file)} has {part.X.shape[1]} features, but the first file has "
                 f"{store.shape[1]}; name the widest file first"
             )
-        store.append(np.pad(part.X, ((0, 0), (0, store.shape[1] - part.X.shape[1]))))
+        store.append(np.pad(part.X, ((0, 0), (0, lacking))) if lacking else part.X)
         queries.add(_query_ids(file, part), file)
         labels.append(part.labels)
         weights += [part.columns["weight"]] if "weight" in part.columns else []
         notes |= dict.fromkeys(part.notes)
-    if store is None or first is None:
+    if store is None:
         raise DataError(f"{', '.join(str(one) for one in paths)} have no rows")
     data = RankingData.from_arrays(
         np.concatenate(labels),
@@ -194,4 +195,4 @@ def store_rows(
         weight=np.concatenate(weights) if weights else None,
     )
     data = replace(data, groups=replace(data.groups, ids=np.array(queries.ids)))
-    return StoredRows(store, data, tuple(notes), dict(first.roles))
+    return StoredRows(store, data, tuple(notes), roles)
