@@ -172,4 +172,5 @@ def _xgboost(
 
 
 if __name__ == "__main__":
-    by_hand(*sys.argv[1:4], threads=int(sys.argv[4]))
+    _booster, _folder, _out, _threads = sys.argv[1:]
+    by_hand(_booster, _folder, _out, int(_threads))

@@ -57,7 +57,7 @@ def write_rows(folder, n_rows, width):
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the data of a process")
 def test_rows_three_times_as_large_as_the_memory(tmp_path):
-    """A third of the data would not fit; half of the limit is what the libraries take."""
+    """Less than a third of the data would fit, and libraries take nearly half of the limit."""
     if not memory_is_limited():
         pytest.skip("the memory of a process cannot be limited here")
     assert write_rows(tmp_path / "rows", 3_000_000, 100) > 3 * MEMORY
