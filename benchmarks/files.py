@@ -69,7 +69,10 @@ def _watch(child: "subprocess.Popen[bytes]", peak: list[float]) -> None:
     """Note the largest memory of a process that belongs to no file."""
     status = Path(f"/proc/{child.pid}/status")
     while child.poll() is None:
-        lines = status.read_text(encoding="ascii").splitlines()
+        try:
+            lines = status.read_text(encoding="ascii").splitlines()
+        except OSError:  # it has just ended
+            return
         used = [int(line.split()[1]) / 1e3 for line in lines if line.startswith("RssAnon:")]
         peak[0] = max(peak[0], *used, 0.0)
         time.sleep(0.01)

@@ -30,6 +30,7 @@ _NEXT = (
     "folds=4. A committee is the mean of models of four objectives. It often ranks better than "
     "each of them, by experiment and not by theorem."
 )
+_TRIED = ("ndcg", "dcg")  # metrics of those scripts, and what is close to them
 _NOISY = (  # for what recommended() puts before a proven objective
     "Take yetirank: with noisy labels it was ahead of lambdarank and rank:ndcg in every trial. It "
     "optimises heuristically, like them."
@@ -96,7 +97,8 @@ def run(given: argparse.Namespace) -> int:
             print("\n".join(clean(f"  {row.objective}") for row in group[:_SHOWN]))
             if group[_SHOWN:]:
                 print(f"  and {len(group) - _SHOWN} more")
-    print(f"\n{filled(_NEXT.format(name))}\n{filled(_DROP_IN)}")
+    told = [_NEXT.format(name), *([_DROP_IN] if name.startswith(_TRIED) else [])]
+    print("", *map(filled, told), sep="\n")
     print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
     return 0
 

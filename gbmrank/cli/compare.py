@@ -157,8 +157,8 @@ def _add_systems(group: Any) -> None:
         'such as "pairwise(target=ndcg@10), ranknet, native:lambdarank"; crossfit:OBJECTIVE trains '
         "in folds, distilled:OBJECTIVE one model on the scores of that; may be repeated "
         "(default: the recommended one for the first metric, the committee, the ranking loss of "
-        "each booster, its squared error, and at equal cost as many models of its ranking loss as "
-        "the committee has; with --position an uncorrected one and "
+        "each booster, squared error on labels and on gains, and at equal cost as many models of "
+        "its ranking loss as the committee has; with --position an uncorrected one and "
         "debiased:pairwise(target=identity), debiased:native:lambdarank, "
         "debiased:native:rank:ndcg)"
     )

@@ -223,7 +223,8 @@ def check_probabilities(target: Any) -> None:
             return
     raise NoProbabilityError(
         f"scores of {target} order the rows of a query and are no probabilities. Train with "
-        "calibrate='cross-fit', or with pointwise(loss=logistic, target=identity, eta=1)"
+        "calibrate='cross-fit' (and threshold=2, for example, if labels are grades), or, with "
+        "labels 0 and 1, with pointwise(loss=logistic, target=identity, eta=1)"
     )
 
 

@@ -36,6 +36,14 @@ def stored(request, tmp_path):
     return store
 
 
+def test_features_of_search_engines_are_features(stored):
+    numbers = np.random.default_rng(2).normal(size=ROWS)
+    named = dict.fromkeys(("bm25_score", "vector_score", "rating"), numbers)
+    source = read(stored(export(**named)))
+    assert source.feature_names == (*named, "f0", "f1")
+    assert not any("left out" in note for note in source.notes)
+
+
 def test_columns_that_hold_the_answer_are_no_features(stored):
     label = export()["label"]
     ids = np.random.default_rng(1).permutation(ROWS)

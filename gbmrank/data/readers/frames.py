@@ -51,9 +51,12 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 
 # Names of columns that are never features unless asked for: they may hold the answer.
 _SUSPECT: Mapping[str, re.Pattern[str]] = {
-    "labels": re.compile(r"labels?|relevance|grade|rating|target|y|click(s|ed)?|position|rank"),
+    "labels": re.compile(r"labels?|relevance|grade|target|y|click(s|ed)?|position|rank"),
     "query ids": re.compile(r"qid|query_?id|query|topic|group(_id)?"),
-    "scores of a model": re.compile(r"(.*_)?(scores?|pred(iction)?s?|y_?hat)"),
+    "scores of a model": re.compile(  # bm25_score is a feature
+        r"(.*_)?(pred(iction)?s?|y_?hat)|"
+        r"((y|model|prod(uction)?|old|new|current|base(line)?|rank(er|ing)?|lgbm?|xgb)_)?scores?"
+    ),
     "ids": re.compile(r"(.*_)?(ids?|uuid|guid)|doc_?(id|no)|(.*_)?ur[il]|unnamed: ?\d+|index"),
 }
 _FEW_TEXTS = 64  # categories that a column of text may have
@@ -198,7 +201,7 @@ class Header:
 def suspected(name: str) -> str | None:
     """Return what a column is by its name, if it is probably no feature.
 
-    >>> suspected("prodScore"), suspected("user-id"), suspected("bm25")
+    >>> suspected("prodScore"), suspected("user-id"), suspected("bm25_score")
     ('scores of a model', 'ids', None)
     """
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")
