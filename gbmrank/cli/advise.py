@@ -97,8 +97,8 @@ def run(given: argparse.Namespace) -> int:
             print("\n".join(clean(f"  {row.objective}") for row in group[:_SHOWN]))
             if group[_SHOWN:]:
                 print(f"  and {len(group) - _SHOWN} more")
-    told = [_NEXT.format(name), *([_DROP_IN] if name.startswith(_TRIED) else [])]
-    print("", *map(filled, told), sep="\n")
+    more = [_NEXT.format(name), *([_DROP_IN] if name.startswith(_TRIED) else [])]
+    print("", *map(filled, more), sep="\n")
     print(f"\ngbmrank advise {given.metric} --all shows every verdict with its reason.")
     return 0
 
