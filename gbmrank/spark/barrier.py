@@ -51,7 +51,7 @@ def train_in_tasks(
     session = rows.sparkSession
     if n_tasks < 1:
         raise ConfigError(f"numWorkers must be at least 1, got {n_tasks}")
-    if n_tasks > (free := free_slots(session)):  # Spark would wait without a word
+    if n_tasks > (free := free_slots(session)):  # Spark would wait silently
         raise ConfigError(
             f"numWorkers={n_tasks} tasks must run at the same time, but {free} slots are free; "
             "lower numWorkers, end other jobs, or give the session more cores"
