@@ -10,6 +10,7 @@ import pytest
 import gbmrank
 from gbmrank import RankingData
 from gbmrank.cli import main
+from gbmrank.objectives import pair_sums
 from tests import objective_oracles as oracle
 from tests.formulas import PLAIN
 from tests.objectives.test_values import pair_factors
@@ -446,3 +447,13 @@ def test_info_shows_the_accuracy_and_the_prices_of_a_push(capsys):
     assert "absolute terms" not in capsys.readouterr().out
     assert main(["info", "linear", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["choices"] == {"regulariser": "cosh, power, square"}
+
+
+def test_the_accuracy_is_that_of_the_bound_engine(rng):
+    data = RankingData.from_arrays(labels_of(LONG, 2, rng))
+    made: Any = gbmrank.objective("comparison")
+    loss = made.template.loss
+    curvature = pair_sums.pair_curvature("comparison", loss, made.template.hessian)
+    report = pair_sums._linear_report(loss, curvature)
+    assert made.bind(data).long.tables.plan == report.plan
+    assert report.error == made.accuracy
